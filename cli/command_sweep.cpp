@@ -6,13 +6,13 @@
 #include "cli/flags.h"
 #include "cli/progress.h"
 #include "core/answer/report/alternatives.h"
-#include "core/answer/result/ranking.h"
+#include "core/answer/result/trial_comparator.h"
 #include "core/answer/run/finished_run.h"
 #include "core/base/error.h"
 #include "core/base/shell_line.h"
 #include "core/base/text.h"
-#include "core/sweep/commands/planned_variants.h"
 #include "core/sweep/commands/trainer_variants.h"
+#include "core/sweep/commands/variant_selector.h"
 
 namespace memtune::cli {
 namespace {
@@ -66,14 +66,14 @@ int sweep_command(CommandSweepFlags flags) {
   sweep::add_variants({flags.command, flags.tries, flags.trainer, flags.config, flags.allowed}, flags.settings.sweep);
   Progress progress(flags.answer.console, &flags.folder);
   std::optional<sweep::NativeSweeps> native;
-  std::optional<sweep::PlannedVariants> planned;
+  std::optional<sweep::VariantSelector> planned;
   if (flags.native) {
     const int64_t cap = flags.settings.sweep.memory_cap_bytes;
     native.emplace(*flags.native, progress);
     planned.emplace(*native, flags.native->strategies,
                     flags.settings.budget_bytes > 0 ? flags.settings.budget_bytes : cap, flags.plan_asked,
                     flags.settings.dry_run);
-    flags.settings.choose = [&](std::span<const sweep::TrialState> tried, sweep::CommandSweepRecord& sweep) {
+    flags.settings.choose = [&](std::span<const sweep::SweepTrial> tried, sweep::CommandSweepRecord& sweep) {
       return planned->next(tried, sweep);
     };
   }

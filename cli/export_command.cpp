@@ -82,9 +82,8 @@ int write_python(const ExportFlags& flags, const sweep::FinishedRun& run, const 
   const std::optional<plan::Plan> plan = sweep::read_plan(run.directory / row.measurement.plan);
   if (!plan) throw UsageError("the plan of '" + row.measurement.strategy + "' is not in " + flags.run + " any more");
   const plan::ProgramFacts facts = run.directory.read_record().facts.program;
-  const trainer::PythonPlan python =
-      trainer::write_python_plan(*plan, facts, row, run.report,
-                                 flags.compile ? trainer::PythonPlanMode::compiled : trainer::PythonPlanMode::eager);
+  const trainer::PythonPlan python = trainer::write_python_plan(
+      *plan, facts, row, run.report, flags.compile ? trainer::ExecutionMode::compiled : trainer::ExecutionMode::eager);
   write_config(flags.output, python.text);
   for (const std::string& note : python.notes) say(flags.console, "note: " + note);
   say(flags.console, "next: import memtune_plan; memtune_plan.apply(" +

@@ -92,8 +92,8 @@ sweep::LinkRates link_rates_flag(const std::string& text) {
   return rates;
 }
 
-sweep::PlanFromRun plan_from_run(const PlanFlags& flags) {
-  sweep::PlanFromRun from{flags.paper.run, {}, 0, 0, {}, {}, {}, flags.paper.machine};
+sweep::PlanFromRunOptions plan_from_run(const PlanFlags& flags) {
+  sweep::PlanFromRunOptions from{flags.paper.run, {}, 0, 0, {}, {}, {}, flags.paper.machine};
   for (const std::string& list : flags.paper.budgets)
     for (const std::string& budget : split(list, ',')) from.budgets.push_back(bytes_flag("--budget", trim(budget)));
   if (!flags.paper.output.empty() && from.budgets.size() != 1)

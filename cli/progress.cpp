@@ -30,7 +30,7 @@ std::string outcome_text(const result::Measurement& m) {
 }
 
 // "blocked 12 ms, 41 ms until it was on the disk".
-std::string outcome_text(const result::SaveMeasurement& save) {
+std::string outcome_text(const result::StateSaveMeasurement& save) {
   if (save.outcome != result::Outcome::ok) return to_string(save.outcome) + ": " + save.reason;
   return "blocked " + ms_text(save.blocked_ms) + ", " + ms_text(save.durable_ms) + " until it was on the disk";
 }
@@ -108,7 +108,7 @@ void Progress::save_started(const std::string& mode, size_t left) {
   draw(current_, {"start", 0, 0});
 }
 
-void Progress::save_ended(const result::SaveMeasurement& save) { print_end(outcome_text(save)); }
+void Progress::save_ended(const result::StateSaveMeasurement& save) { print_end(outcome_text(save)); }
 
 void Progress::print_end(const std::string& outcome) {
   ++ended_;

@@ -29,7 +29,7 @@ class Progress : public sweep::SweepListener {
   void printed(std::string_view text) override;  // goes to stderr as it is
   void ended(const result::Measurement& measurement) override;
   void save_started(const std::string& mode, size_t left) override;
-  void save_ended(const result::SaveMeasurement& save) override;
+  void save_ended(const result::StateSaveMeasurement& save) override;
 
   // Removes the status line and ends a line that a command began, so that other output starts on an empty line.
   void clear();

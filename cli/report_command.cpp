@@ -87,12 +87,12 @@ class Sources {
   void read_trial(const result::Measurement& trial) { traces_.push_back(read_trace(flags_, run_, trial)); }
 
   report::ReportFormatInput shown() const {
-    return {run_.report, flags_.output == "-" ? table_style(flags_.console) : report::TableStyle{}, traced_,
+    return {run_.report, flags_.output == "-" ? table_style(flags_.console) : report::TerminalStyle{}, traced_,
             traces_.empty() ? nullptr : &traces_.front()};
   }
 
  private:
-  std::vector<result::CallPath> memory_paths(const result::Measurement& trial) const try {
+  std::vector<result::MemoryOfCallPath> memory_paths(const result::Measurement& trial) const try {
     if (!trial.memory || trial.memory->paths.empty()) return {};
     const std::filesystem::path path = run_.directory / std::filesystem::path(trial.trace).parent_path();
     return result::parse_call_paths(read_file(path / trial.memory->paths, run_.directory.files()));

@@ -40,7 +40,7 @@ TrainerConfig take_trainer_config(CLI::App& command, const std::string& trainer,
   const std::string file = fs::path(config).filename().string(), name = file.empty() ? "the command" : file;
   const trainer::MemtuneFlags native =
       trainer::native_flags(trainer, config.empty() ? "" : read_file(config), file, words,
-                            text_only ? trainer::Images::left_out : trainer::Images::refused);
+                            text_only ? trainer::ImagePolicy::left_out : trainer::ImagePolicy::refused);
   if (!native.refusals.empty()) refuse(native, trainer, config, name, words);
   std::vector<std::string> taken;
   for (const trainer::MemtuneFlag& flag : native.flags) {

@@ -152,7 +152,7 @@ std::string read_file(const fs::path& path, FileSystem& system, int64_t most_byt
 }
 
 void write_file(const fs::path& path, std::string_view content, FileSystem& system) {
-  OutputFile file(path, system);
+  AtomicFileWriter file(path, system);
   file.write(content);
   file.finish();
 }
@@ -223,7 +223,8 @@ void InputFile::read(char* data, int64_t bytes, int64_t offset) const {
   }
 }
 
-OutputFile::OutputFile(const fs::path& path, FileSystem& system) : path_(behind_links(path)), system_(system) {
+AtomicFileWriter::AtomicFileWriter(const fs::path& path, FileSystem& system)
+    : path_(behind_links(path)), system_(system) {
   struct stat before {};
   const bool exists = ::stat(path_.c_str(), &before) == 0;
   if (exists && S_ISDIR(before.st_mode)) throw_io_error("write", path_, EISDIR);
@@ -237,15 +238,15 @@ OutputFile::OutputFile(const fs::path& path, FileSystem& system) : path_(behind_
   if (exists) keep_owner_and_permissions(file_.get(), before);
 }
 
-OutputFile::~OutputFile() {
+AtomicFileWriter::~AtomicFileWriter() {
   if (!aside_.empty()) system_.unlink(aside_);
 }
 
-void OutputFile::write(std::string_view part) { write_all(system_, file_.get(), part, path_); }
+void AtomicFileWriter::write(std::string_view part) { write_all(system_, file_.get(), part, path_); }
 
-void OutputFile::cut(int64_t bytes) { resize(system_, file_.get(), bytes, path_); }
+void AtomicFileWriter::cut(int64_t bytes) { resize(system_, file_.get(), bytes, path_); }
 
-void OutputFile::finish() {
+void AtomicFileWriter::finish() {
   sync(system_, file_.get(), path_);
   if (aside_.empty()) return;
   rename_to(system_, aside_, path_);

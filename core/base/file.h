@@ -75,12 +75,12 @@ class InputFile {
 
 // A file that is written in parts, with the guarantees of write_file(). finish() publishes it under its name; without
 // finish() the destructor removes it.
-class OutputFile {
+class AtomicFileWriter {
  public:
-  explicit OutputFile(const std::filesystem::path& path, FileSystem& system = system_files());
-  ~OutputFile();
-  OutputFile(const OutputFile&) = delete;
-  OutputFile& operator=(const OutputFile&) = delete;
+  explicit AtomicFileWriter(const std::filesystem::path& path, FileSystem& system = system_files());
+  ~AtomicFileWriter();
+  AtomicFileWriter(const AtomicFileWriter&) = delete;
+  AtomicFileWriter& operator=(const AtomicFileWriter&) = delete;
 
   void write(std::string_view part);
   // For code that writes with its own system calls until finish(), such as io_uring.

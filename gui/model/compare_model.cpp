@@ -144,7 +144,7 @@ void put_budgets(const Run& run, Scatter& scatter) {
 
 Scatter make_scatter(const Run& run) {
   const std::vector<const result::TrialRow*> rows = rows_that_worked(run);
-  const result::Ranking ranking(rows);
+  const result::TrialComparator ranking(rows);
   Scatter scatter;
   scatter.time_label = ranking.title();
   scatter.time_unit = ranking.unit();

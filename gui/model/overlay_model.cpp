@@ -41,7 +41,7 @@ void add_curve(const LoadedTrace& loaded, const TimeInterval& step, const ByteUn
   }
 }
 
-size_t kind_of_block(const trace::TraceRegion& region) {
+size_t kind_of_block(const trace::RegionId& region) {
   if (region.pass == trace::Pass::backward) return 1;
   if (region.pass == trace::Pass::recompute) return 2;
   return region.pass == trace::Pass::optimizer || region.kind == trace::RegionKind::head ? 3 : 0;

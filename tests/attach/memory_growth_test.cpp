@@ -21,7 +21,7 @@ TrainingProcessRecords train(const std::vector<int64_t>& positions, Held held) {
   for (size_t i = 0; i < positions.size(); ++i) {
     StepRecord step;
     step.number = static_cast<int64_t>(i) + 1;
-    step.phase = i < 2 ? StepPhase::warmup : StepPhase::measured;
+    step.phase = i < 2 ? MeasurementPhase::warmup : MeasurementPhase::measured;
     step.ms = 10;
     step.held_bytes = static_cast<int64_t>(held(step.number, positions[i])) * kMiB;
     step.allocated_bytes = step.reserved_bytes = 4000 * kMiB;
@@ -70,7 +70,7 @@ TEST_CASE("noise, one allocation and few steps are no leak") {
 
 TEST_CASE("the kind and the line that grew are named, and when the device is full") {
   TrainingProcessRecords records = train(kAlike, [](int64_t step, int64_t) { return 1000 + 40 * step; });
-  HeldRecord first, last;
+  StepEndMemoryRecord first, last;
   first.parameters_bytes = last.parameters_bytes = 100 * kMiB;
   first.rest_bytes = 10 * kMiB;
   last.rest_bytes = 290 * kMiB;

@@ -24,16 +24,16 @@ TrainingProcessRecords traced_rank(int64_t number, double step_ms, int64_t start
   TrainingProcessRecords records;
   records.rank = number;
   StepRecord step;
-  step.phase = StepPhase::measured;
+  step.phase = MeasurementPhase::measured;
   step.ms = step_ms;
   records.steps = {step};
   records.trace.emplace();
   records.trace->file = file;
   records.trace->start_ns = start_ms * kMs;
   records.trace->blocks = {"model.layers.0", "model.layers.1"};
-  records.trace->regions = {{TraceRegion::of_block(1), 2 * kMs, 3 * kMs},
-                            {TraceRegion::phase(Pass::forward), 1 * kMs, 4 * kMs},
-                            {TraceRegion::of_block(0, Pass::recompute), 5 * kMs, 6 * kMs},
+  records.trace->regions = {{RegionId::of_block(1), 2 * kMs, 3 * kMs},
+                            {RegionId::phase(Pass::forward), 1 * kMs, 4 * kMs},
+                            {RegionId::of_block(0, Pass::recompute), 5 * kMs, 6 * kMs},
                             {{RegionKind::head, Pass::backward}, 4 * kMs, 5 * kMs},
                             {{RegionKind::step}, 1 * kMs, 9 * kMs}};
   return records;
@@ -75,7 +75,7 @@ TEST_CASE("regions of a command have the names and tracks of those of a trial") 
   CHECK(trace.tracks == std::vector<Track>{{TrackRole::steps}, {TrackRole::phases}, {TrackRole::blocks}});
   CHECK(trace.names ==
         std::vector<std::string>{"step", "forward", "model.layers.1", "model.layers.0 recompute", "head backward"});
-  CHECK(trace.events[2].region == TraceRegion::of_block(1));
+  CHECK(trace.events[2].region == RegionId::of_block(1));
   CHECK(trace.events[2].start_ns == 2 * kMs);
   CHECK(trace.measured_rank == -1);
   CHECK(merged.measurement.trace == "trace.mttrace");

@@ -22,7 +22,7 @@ TrainingProcessRecords rank(int64_t number, const std::vector<Step>& steps) {
   for (const Step& each : steps) {
     StepRecord& step = records.steps.emplace_back();
     step.number = static_cast<int64_t>(records.steps.size());
-    step.phase = StepPhase::measured;
+    step.phase = MeasurementPhase::measured;
     step.batches = each.batches;
     step.rows = each.rows;
     for (const int64_t rows : each.rows) step.tokens.push_back(100 * rows), step.positions.push_back(100 * rows);

@@ -469,12 +469,12 @@ TEST_CASE("an output file appears when it is finished and is removed if it never
   const ScratchFolder folder;
   const fs::path path = folder.path / "a";
   {
-    OutputFile file(path);
+    AtomicFileWriter file(path);
     file.write("half");
     CHECK_FALSE(fs::exists(path));
   }
   CHECK(entries(folder.path) == 0);
-  OutputFile file(path);
+  AtomicFileWriter file(path);
   file.write("one, ");
   file.write("two");
   file.finish();

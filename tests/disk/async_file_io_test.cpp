@@ -36,7 +36,7 @@ struct Open {
   int file;
 };
 
-int64_t run(AsyncFileIo& io, DiskTransfer::Kind kind, int64_t offset, char* data, int64_t bytes) {
+int64_t run(AsyncFileIo& io, IoSubmission::Kind kind, int64_t offset, char* data, int64_t bytes) {
   REQUIRE(io.submit({kind, offset, data, bytes}, 7) == 0);
   const IoCompletion completion = io.reap();
   CHECK(completion.tag == 7);
@@ -66,8 +66,8 @@ TEST_CASE("written bytes are read back") {
     CHECK(io->name() == test::name_of(backend));
     AlignedMemory out(3 * kPage), in(3 * kPage);
     test::fill(out.data(), 3 * kPage, 1);
-    CHECK(run(*io, DiskTransfer::Kind::write, kPage, out.data(), 3 * kPage) == 3 * kPage);
-    CHECK(run(*io, DiskTransfer::Kind::read, kPage, in.data(), 3 * kPage) == 3 * kPage);
+    CHECK(run(*io, IoSubmission::Kind::write, kPage, out.data(), 3 * kPage) == 3 * kPage);
+    CHECK(run(*io, IoSubmission::Kind::read, kPage, in.data(), 3 * kPage) == 3 * kPage);
     CHECK(std::memcmp(in.data(), out.data(), 3 * kPage) == 0);
   }
 }
@@ -80,7 +80,7 @@ TEST_CASE("concurrent transfers keep their tags") {
     AlignedMemory data(4 * kPage);
     for (size_t tag = 0; tag < 4; ++tag) {
       const auto offset = static_cast<int64_t>(tag) * kPage;
-      REQUIRE(io->submit({DiskTransfer::Kind::write, offset, data.data() + offset, kPage}, tag) == 0);
+      REQUIRE(io->submit({IoSubmission::Kind::write, offset, data.data() + offset, kPage}, tag) == 0);
     }
     std::set<size_t> tags;
     for (int i = 0; i < 4; ++i) tags.insert(io->reap().tag);
@@ -94,9 +94,9 @@ TEST_CASE("a read across the end of the file is short and one after the end retu
     const Open open;
     const auto io = open.start(backend);
     AlignedMemory data(2 * kPage);
-    REQUIRE(run(*io, DiskTransfer::Kind::write, 0, data.data(), kPage) == kPage);
-    CHECK(run(*io, DiskTransfer::Kind::read, 0, data.data(), 2 * kPage) == kPage);
-    CHECK(run(*io, DiskTransfer::Kind::read, kPage, data.data(), kPage) == 0);
+    REQUIRE(run(*io, IoSubmission::Kind::write, 0, data.data(), kPage) == kPage);
+    CHECK(run(*io, IoSubmission::Kind::read, 0, data.data(), 2 * kPage) == kPage);
+    CHECK(run(*io, IoSubmission::Kind::read, kPage, data.data(), kPage) == 0);
   }
 }
 
@@ -106,7 +106,7 @@ TEST_CASE("a failed system call returns its errno") {
     const Open open;
     AlignedMemory data(kPage);
     const auto io = system_disk().start_io(-1, 4, backend);
-    CHECK(run(*io, DiskTransfer::Kind::read, 0, data.data(), kPage) == -EBADF);
+    CHECK(run(*io, IoSubmission::Kind::read, 0, data.data(), kPage) == -EBADF);
   }
 }
 
@@ -122,8 +122,8 @@ TEST_CASE("registered memory moves the same bytes within it and across its end")
     for (const int64_t begin : {0, 1, 2}) {
       CAPTURE(begin);
       std::memset(in.data(), 0, 4 * kPage);
-      CHECK(run(*io, DiskTransfer::Kind::write, 0, out.data() + begin * kPage, 2 * kPage) == 2 * kPage);
-      CHECK(run(*io, DiskTransfer::Kind::read, 0, in.data() + begin * kPage, 2 * kPage) == 2 * kPage);
+      CHECK(run(*io, IoSubmission::Kind::write, 0, out.data() + begin * kPage, 2 * kPage) == 2 * kPage);
+      CHECK(run(*io, IoSubmission::Kind::read, 0, in.data() + begin * kPage, 2 * kPage) == 2 * kPage);
       CHECK(std::memcmp(in.data() + begin * kPage, out.data() + begin * kPage, 2 * kPage) == 0);
     }
   }

@@ -41,10 +41,10 @@ std::string how(const AtomicOutputFile& file) { return file.describe(*file.start
 void fill(const AtomicOutputFile& file, test::AlignedMemory& data, IoBackend backend) {
   FirstFailure failure;
   RequestQueue queue(file, file.start_io(2, backend), 2, failure);
-  const auto request = std::make_shared<Request>(6);
+  const auto request = std::make_shared<PendingTransfer>(6);
   for (int64_t offset = 0; offset < kBytes; offset += kAlignment) {
     RequestQueue::Job job;
-    job.transfer = {DiskTransfer::Kind::write, offset, data.data() + offset, kAlignment};
+    job.transfer = {IoSubmission::Kind::write, offset, data.data() + offset, kAlignment};
     job.request = request;
     queue.push(std::move(job));
   }
@@ -131,7 +131,7 @@ TEST_CASE("errors of a new file name it") {
   const AtomicOutputFile file = fixture.open();
   const auto said = [&](int error) {
     try {
-      std::rethrow_exception(file.failure_of(error, {DiskTransfer::Kind::write, 8192, nullptr, 4096}));
+      std::rethrow_exception(file.failure_of(error, {IoSubmission::Kind::write, 8192, nullptr, 4096}));
     } catch (const DiskFullError& full) {
       return std::string("full: ") + full.what();
     } catch (const IoError& io) {

@@ -155,7 +155,7 @@ TEST_CASE("transfers start in the order of the calls with at most `depth` in fli
   Stage stage;
   stage.settings.depth = 2;
   std::vector<int64_t> offsets;
-  stage.disk.on_submit = [&](const DiskTransfer& transfer) { offsets.push_back(transfer.offset); };
+  stage.disk.on_submit = [&](const IoSubmission& transfer) { offsets.push_back(transfer.offset); };
   BlockStore& store = stage.open();
   std::vector<std::unique_ptr<Written>> blocks;
   for (uint64_t i = 0; i < 20; ++i) blocks.push_back(std::make_unique<Written>(store, kPage, i));
@@ -228,7 +228,7 @@ TEST_CASE("closing a store waits for transfers in flight and fails the pending r
     const Watchdog watchdog("the end of a store");
     Stage stage(backend);
     Gate gate, entered;
-    stage.disk.on_submit = [&](const DiskTransfer&) {
+    stage.disk.on_submit = [&](const IoSubmission&) {
       entered.open();
       gate.pass();
     };

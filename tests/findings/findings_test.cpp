@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "core/answer/result/ranking.h"
+#include "core/answer/result/trial_comparator.h"
 #include "core/plan/strategy/strategy.h"
 #include "tests/findings/made_up.h"
 
@@ -18,8 +18,8 @@ using memtune::result::Measurement;
 using memtune::trace::EventKind;
 using memtune::trace::OwnerKind;
 using memtune::trace::Pass;
+using memtune::trace::RegionId;
 using memtune::trace::RegionKind;
-using memtune::trace::TraceRegion;
 using memtune::trace::ValueId;
 
 namespace {
@@ -304,7 +304,7 @@ TEST_CASE("the peak finding names the largest owner and the place and the advice
   made.value("layers.3", 3, "keep", kGiB);
   made.step(0, 100);
   made.kernel(0, 100);
-  made.region(50, 60, TraceRegion::of_block(3, Pass::backward), "layers.3 backward");
+  made.region(50, 60, RegionId::of_block(3, Pass::backward), "layers.3 backward");
   made.trace.memory = {{10 * kMs, 4 * kGiB}, {55 * kMs, 10 * kGiB}, {90 * kMs, 5 * kGiB}};
   made.trace.owners = {{OwnerKind::parameters, "parameters"}, {OwnerKind::block, "layers.3", 3}};
   made.trace.owned = {{0, 0, 3 * kGiB}, {50 * kMs, 1, 6 * kGiB}, {80 * kMs, 1, 0}};
@@ -379,7 +379,7 @@ TEST_CASE("recompute is reported if PCIe would copy the same bytes out and back 
   MadeUp made;
   made.step(0, 100);
   made.kernel(0, 100);
-  made.region(70, 90, TraceRegion::of_block(0, Pass::recompute), "layers.0 recompute");
+  made.region(70, 90, RegionId::of_block(0, Pass::recompute), "layers.0 recompute");
   made.value("layers.0", 0, "recompute", 500'000'000);
   made.value("layers.0", 0, "host", 500'000'000);
   Measurement measurement = measured(100);
@@ -413,9 +413,9 @@ TEST_CASE("idle time is attributed to the optimizer if most of it is there") {
   made.kernel(0, 40);
   made.kernel(43, 50);
   made.kernel(90, 100);
-  made.region(50, 52.9, TraceRegion::phase(Pass::optimizer), "optimizer", memtune::trace::TrackRole::steps);
+  made.region(50, 52.9, RegionId::phase(Pass::optimizer), "optimizer", memtune::trace::TrackRole::steps);
   CHECK(find_in(made, measured(100))[0].rule == "host-bound");  // 40 of the 43 ms are before it
-  made.region(60, 90, TraceRegion::phase(Pass::optimizer), "optimizer", memtune::trace::TrackRole::steps);
+  made.region(60, 90, RegionId::phase(Pass::optimizer), "optimizer", memtune::trace::TrackRole::steps);
   const auto findings = find_in(made, measured(100));
   REQUIRE(findings.size() == 1);
   CHECK(findings[0].what == "the device is idle for 43 ms a step, in 2 gaps, most of it in the optimizer");
@@ -449,7 +449,7 @@ TEST_CASE("a device that waits for the host for a tenth of the measured step is 
 TEST_CASE("the blocks' share of a step is a note") {
   MadeUp made;
   made.step(0, 100);
-  const auto block = [](int number, Pass pass) { return trace::TraceRegion::of_block(number, pass); };
+  const auto block = [](int number, Pass pass) { return trace::RegionId::of_block(number, pass); };
   made.region(0, 1, {trace::RegionKind::before_blocks}, "before the blocks");
   made.region(1, 11, block(0, Pass::forward), "h.0");
   made.region(11, 21, block(1, Pass::forward), "h.1");
@@ -601,7 +601,7 @@ TEST_CASE("two rounds are too few to report that a variant takes the time of the
       row.measurement.rounds.push_back(round);
     }
   }
-  REQUIRE(memtune::result::Ranking(rows).equally_fast(rows[1], rows[0]));
+  REQUIRE(memtune::result::TrialComparator(rows).equally_fast(rows[1], rows[0]));
   CHECK(variant_findings(rows).empty());
 }
 

@@ -30,7 +30,7 @@ class MadeUp {
     return region(from_ms, to_ms, {trace::RegionKind::step}, "step", trace::TrackRole::steps);
   }
   // Adds a region of the device by default.
-  uint32_t region(double from_ms, double to_ms, const trace::TraceRegion& region, const std::string& name,
+  uint32_t region(double from_ms, double to_ms, const trace::RegionId& region, const std::string& name,
                   trace::TrackRole role = trace::TrackRole::blocks) {
     const uint32_t index = add(trace::EventKind::region, from_ms, to_ms, name);
     trace.events[index].region = region;

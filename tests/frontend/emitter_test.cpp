@@ -10,7 +10,7 @@
 namespace memtune::frontend::emitter_test {
 namespace {
 
-using program::OpKind;
+using program::Opcode;
 using program::Program;
 
 c10::IValue run(const Program& model, std::vector<c10::IValue> inputs) {
@@ -117,7 +117,7 @@ TEST_CASE("the loss takes the first element of a tuple and frees the others when
   Emitter emit(program);
   const Value x = emit.input("x");
   const Value first = emit.op("aten::relu", "", {x}), second = emit.op("aten::neg", "", {x});
-  program::ModelOutput answer;
+  program::OutputTree answer;
   for (const Value value : {first, second}) answer.elements.push_back({value.slot, c10::TensorType::get(), {}});
   emit.answer(answer);
   const Program trained = with_loss(program, LossKind::mse, "target");
@@ -133,7 +133,7 @@ TEST_CASE("the loss takes the logits of a dict or its loss entry") {
   const auto type = c10::DictType::create(c10::StringType::get(), c10::TensorType::get());
   const Value dict = emit.dict(type, {emit.constant(std::string("logits")), x, emit.constant(std::string("loss")),
                                       emit.op("aten::sum", "", {x})});
-  emit.answer(program::ModelOutput{dict.slot, type, {}});
+  emit.answer(program::OutputTree{dict.slot, type, {}});
   const Program compared = with_loss(program, LossKind::mse, "target");
   CHECK(program::Interpreter(compared).run({at::ones({4}), at::ones({4})}).toTensor().item<double>() == 0);
   const Program returned = with_loss(program, LossKind::returned, "");

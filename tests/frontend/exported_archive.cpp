@@ -13,7 +13,7 @@ namespace {
 
 using nlohmann::json;
 using program::Op;
-using program::OpKind;
+using program::Opcode;
 using program::Slot;
 
 int number_of(at::ScalarType type) {
@@ -133,8 +133,8 @@ class ArchiveWriter {
   }
 
   void add(const Op& op) {
-    if (op.kind == OpKind::list_unpack) return unpack(op);
-    if (op.kind == OpKind::list) {
+    if (op.kind == Opcode::list_unpack) return unpack(op);
+    if (op.kind == Opcode::list) {
       lists_[op.outputs[0]] = list(op);
       return;
     }

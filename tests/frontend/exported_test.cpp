@@ -12,7 +12,7 @@
 #include "core/model/frontend/pt2/host_functions.h"
 #include "core/model/frontend/pt2/schema_numbers.h"
 #include "core/model/program/interpreter.h"
-#include "core/model/pt2/pt2_tensor_metadata.h"
+#include "core/model/pt2/pt2_tensor_entry.h"
 #include "tests/pt2/made_up_pt2.h"
 #include "tests/support/run_program.h"
 namespace memtune::frontend::exported_test {

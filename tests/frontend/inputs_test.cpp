@@ -12,7 +12,7 @@
 
 #include "core/base/error.h"
 #include "core/model/frontend/columns.h"
-#include "core/model/frontend/described_inputs.h"
+#include "core/model/frontend/requested_inputs.h"
 #include "core/model/frontend/torchscript/lowering.h"
 namespace memtune::frontend::inputs_test {
 namespace {

@@ -8,9 +8,9 @@
 #include <unordered_set>
 
 #include "core/base/error.h"
-#include "core/model/frontend/described_inputs.h"
 #include "core/model/frontend/front_end.h"
 #include "core/model/frontend/inputs.h"
+#include "core/model/frontend/requested_inputs.h"
 #include "core/model/frontend/transformers/weights.h"
 #include "core/model/program/embeddings.h"
 #include "core/model/safetensors/layout.h"
@@ -54,7 +54,7 @@ TEST_CASE("a model of embeddings has no head, so adapters take its last linear l
   source.lora = "r=2";
   const char* const last = "base_model.model.model.layers.1.mlp.down_proj.lora_A.weight";
   CHECK(parameter(lower(source), last).defined());
-  source.head = DecoderHead::embedding;
+  source.head = HeadKind::embedding;
   const program::Program program = lower(source);
   CHECK(parameter(program, last).defined());
   CHECK_FALSE(parameter(program, "lm_head.weight").defined());
@@ -67,7 +67,7 @@ TEST_CASE("a model of embeddings has no head, so adapters take its last linear l
 TEST_CASE("a reward model gets its score beside the weights of a language model") {
   const Place place;
   LoweringOptions source = place.source();
-  source.head = DecoderHead::score;
+  source.head = HeadKind::score;
   const program::Program program = lower(source);
   CHECK(parameter(program, "score.weight").sizes() == at::IntArrayRef{1, 16});
   CHECK_FALSE(parameter(program, "lm_head.weight").defined());

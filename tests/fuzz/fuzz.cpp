@@ -71,7 +71,7 @@
 #include "core/plan/request/trial_request.h"
 #include "core/plan/rules/plan_file.h"
 #include "core/plan/rules/strategy.h"
-#include "core/plan/strategy/block_ranges.h"
+#include "core/plan/strategy/block_set.h"
 #include "core/plan/strategy/strategy.h"
 #include "core/record/measurement/overlap.h"
 #include "core/record/trace/bounds.h"
@@ -153,8 +153,8 @@ void use(const result::TrainingResult& training) {
   json(result::merge_ranks(ranks)).dump();
 }
 
-void use(const result::SaveMeasurement& save) {
-  const std::vector<result::SaveMeasurement> ranks(3, save);
+void use(const result::StateSaveMeasurement& save) {
+  const std::vector<result::StateSaveMeasurement> ranks(3, save);
   result::advise(result::merge_ranks(ranks), save.step_ms, 3600);
 }
 
@@ -275,7 +275,7 @@ void read_pt2(const std::string& input) {
 }
 
 void read_pt2_tensors(const std::string& input) {
-  for (const model::Pt2TensorMetadata& tensor : model::parse_pt2_tensors(input, "data/weights/"))
+  for (const model::Pt2TensorEntry& tensor : model::parse_pt2_tensors(input, "data/weights/"))
     model::check_fits(tensor, 48);
 }
 
@@ -393,7 +393,7 @@ void read_words(const std::string& input) {
   const std::function<void()> parsers[] = {
       [&] { to_string(plan::parse_input_spec(input)); },
       [&] { format_bytes(parse_bytes(input)); },
-      [&] { plan::BlockRanges ranges(input); },
+      [&] { plan::BlockSet ranges(input); },
       [&] { parse_integer(input, "it"); },
       [&] { parse_number(input, "it"); },
       [&] { glob_match(input, "layers.0.attention"); },
@@ -503,7 +503,7 @@ void read_records(const std::string& input) {
   report::Report report;
   report.rows.push_back(attach::make_result(settings, reader, ending).row);
   use(report.rows[0].measurement);
-  for (const result::SaveMeasurement& save : report.rows[0].saves) use(save);
+  for (const result::StateSaveMeasurement& save : report.rows[0].saves) use(save);
   print_all(report);
 }
 

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "core/base/device/cuda_kernels.h"
-#include "core/base/device/mixed_word.h"
 #include "core/base/device/torch/make_device.h"
 #include "core/base/device/torch/torch_device.h"
+#include "core/base/device/word_hash.h"
 #include "core/measure/trial/reference.h"
 #include "core/plan/request/reference_file.h"
 #include "tests/support/run_program.h"
@@ -45,7 +45,7 @@ Hash on_host(const at::Tensor& bytes) {
   std::memcpy(words.data(), here.const_data_ptr(), here.nbytes());
   Hash sums = {};
   for (size_t i = 0; i < words.size(); ++i) {
-    const device::MixedWord mixed = device::mixed_word(words[i], i);
+    const device::WordHash mixed = device::mixed_word(words[i], i);
     sums[0] += mixed.first;
     sums[1] += mixed.second;
   }

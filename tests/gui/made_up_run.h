@@ -17,7 +17,7 @@ using findings::MadeUp;
 // Before the last 10 ms of a step, compute waits `late` ms for a copy of the second of two activations. The memory peak
 // is `peak_gib` at 45 ms.
 inline trace::Trace two_blocks(const std::string& strategy, double late, int64_t peak_gib) {
-  using trace::EventKind, trace::Pass, trace::TraceRegion;
+  using trace::EventKind, trace::Pass, trace::RegionId;
   MadeUp made;
   made.trace.strategy = strategy;
   made.trace.device = "NVIDIA H200";
@@ -27,9 +27,9 @@ inline trace::Trace two_blocks(const std::string& strategy, double late, int64_t
   for (int step = 0; step < 2; ++step) {
     const double at = step * (100 + late);
     made.step(at, at + 100 + late);
-    made.region(at, at + 20, TraceRegion::of_block(0), "layers.0");
-    made.region(at + 20, at + 40, TraceRegion::of_block(1), "layers.1");
-    made.region(at + 50, at + 100 + late, TraceRegion::of_block(1, Pass::backward), "layers.1 backward");
+    made.region(at, at + 20, RegionId::of_block(0), "layers.0");
+    made.region(at + 20, at + 40, RegionId::of_block(1), "layers.1");
+    made.region(at + 50, at + 100 + late, RegionId::of_block(1, Pass::backward), "layers.1 backward");
     made.kernel(at, at + 90);
     made.kernel(at + 90 + late, at + 100 + late);
     if (late > 0) {

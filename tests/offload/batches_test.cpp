@@ -17,7 +17,7 @@ using device::Stream;
 
 constexpr int64_t kBytes = 1024, kFar = 1 << 20;
 
-struct Recording final : trace::ValueEventRecorder {
+struct Recording final : trace::ActivationEventRecorder {
   void saved(const trace::ValueKey&) override {}
   void used(const trace::ValueKey&, int) override {}
   void begin_copies(const trace::ValueKey&) override { ++copies; }

@@ -17,7 +17,7 @@ namespace {
 std::string shown(const BlockRangeSummary& row) {
   std::string text = row.blocks + ":";
   for (size_t place = 0; place < row.sums.size(); ++place) {
-    const PlacementTotals& sum = row.sums[place];
+    const PlacementTotal& sum = row.sums[place];
     if (sum.values == 0) continue;
     text += " " + to_string(static_cast<TensorPlacement>(place)) + " " + std::to_string(sum.values) + " " +
             std::to_string(sum.bytes / kMiB) + "MiB";

@@ -17,7 +17,7 @@ using findings::MadeUp;
 using trace::EventKind;
 using trace::OwnerKind;
 using trace::Pass;
-using trace::TraceRegion;
+using trace::RegionId;
 
 namespace {
 
@@ -42,12 +42,12 @@ MadeUp blocks_named(const std::vector<std::string>& names, double late_ms) {
     made.value(name, block, block == 0 ? "keep" : "host", kGiB);
     made.trace.owners.push_back({OwnerKind::block, name, block});
     made.trace.owned.push_back({10 + block, static_cast<uint32_t>(2 + block), 3 * kGiB});
-    made.region(20 * block, 20 * block + 20, TraceRegion::of_block(block), name);
+    made.region(20 * block, 20 * block + 20, RegionId::of_block(block), name);
   }
   made.kernel(0, 60);
   made.add(EventKind::copy_in, 50, 60 + late_ms, "", kGiB, trace::ValueId(1));
   made.kernel(60 + late_ms, 100 + late_ms);
-  made.region(60, 100 + late_ms, TraceRegion::of_block(1, Pass::backward), names[1] + " backward");
+  made.region(60, 100 + late_ms, RegionId::of_block(1, Pass::backward), names[1] + " backward");
   made.region(0, 1, {trace::RegionKind::head}, "head");
   made.trace.memory = {{0, 2 * kGiB}, {20, 8 * kGiB}, {30, 7 * kGiB}};
   return made;

@@ -34,7 +34,7 @@ class MadeUpTrace {
   using EventKind = trace::EventKind;
   using OwnerKind = trace::OwnerKind;
   using Pass = trace::Pass;
-  using TraceRegion = trace::TraceRegion;
+  using RegionId = trace::RegionId;
   using TrackRole = trace::TrackRole;
   using ValueId = trace::ValueId;
   static constexpr int64_t kGiB = int64_t{1} << 30, kMiB = 1 << 20, kMs = 1'000'000;
@@ -67,7 +67,7 @@ class MadeUpTrace {
     return trace_.events.back();
   }
 
-  void add(const TraceRegion& region, TrackRole role, const std::string& name, int64_t start, int64_t end) {
+  void add(const RegionId& region, TrackRole role, const std::string& name, int64_t start, int64_t end) {
     add(EventKind::region, {role}, name, start, end).region = region;
   }
 
@@ -118,7 +118,7 @@ class MadeUpTrace {
       if (place == "disk")
         ready_[value] = move(EventKind::disk_write, {TrackRole::disk_write}, value, ready_[value], 10);
     }
-    add(TraceRegion::of_block(block), TrackRole::blocks, region(block), start, now_);
+    add(RegionId::of_block(block), TrackRole::blocks, region(block), start, now_);
   }
 
   void fetch(int block) {
@@ -139,7 +139,7 @@ class MadeUpTrace {
       const ValueId value(block * kOps.size() + i);
       const std::string place = trace_.value(value).placement;
       if (place == "recompute") {
-        add(TraceRegion::of_block(block, Pass::recompute), TrackRole::blocks, region(block) + " recompute", now_,
+        add(RegionId::of_block(block, Pass::recompute), TrackRole::blocks, region(block) + " recompute", now_,
             now_ + kOps[i].us * 1000);
         kernel(kOps[i].name, kOps[i].us, value);
       }
@@ -153,7 +153,7 @@ class MadeUpTrace {
       ready_[value] = 0;
     }
     hold(gradients_, 2 * kGiB / blocks_);
-    add(TraceRegion::of_block(block, Pass::backward), TrackRole::blocks, region(block) + " backward", start, now_);
+    add(RegionId::of_block(block, Pass::backward), TrackRole::blocks, region(block) + " backward", start, now_);
   }
 
   void run_step() {
@@ -164,11 +164,11 @@ class MadeUpTrace {
     kernel("head backward", 4000);
     hold(head_, -kGiB);
     for (int block = blocks_ - 1; block >= 0; --block) backward(block);
-    add(TraceRegion::phase(Pass::forward), TrackRole::phases, "forward and backward", start, now_);
+    add(RegionId::phase(Pass::forward), TrackRole::phases, "forward and backward", start, now_);
     const int64_t update = now_;
     kernel("adamw", 3000);
     hold(gradients_, -held_["gradients"]);
-    add(TraceRegion::phase(Pass::optimizer), TrackRole::phases, "optimizer", update, now_);
+    add(RegionId::phase(Pass::optimizer), TrackRole::phases, "optimizer", update, now_);
     add({trace::RegionKind::step}, TrackRole::steps, "step", start, now_);
     now_ += kMs / 4;
   }

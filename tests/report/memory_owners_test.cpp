@@ -11,16 +11,16 @@ namespace memtune::memory_owners_test {
 
 using namespace memtune;
 using namespace memtune::report;
-using memtune::result::CallPath;
 using memtune::result::MemoryKind;
-using memtune::result::StepMemory;
+using memtune::result::MemoryOfCallPath;
+using memtune::result::StepMemoryBreakdown;
 
 namespace {
 
 constexpr int64_t kGiB = int64_t{1} << 30;
 
-StepMemory memory() {
-  StepMemory m;
+StepMemoryBreakdown memory() {
+  StepMemoryBreakdown m;
   m.step = 9;
   m.phase = result::MemoryPhase::backward;
   m.owners = {{MemoryKind::parameters, 2 * kGiB, 2 * kGiB, 2 * kGiB},
@@ -68,7 +68,7 @@ TEST_CASE("owners are sorted by the peak and have a sum") {
 }
 
 TEST_CASE("what is not known is said") {
-  StepMemory m = memory();
+  StepMemoryBreakdown m = memory();
   m.saved_only = true;
   m.complete = false;
   m.phase = result::MemoryPhase::forward;
@@ -87,7 +87,7 @@ TEST_CASE("a table has the memory of the recommended row or of the only one") {
 
 TEST_CASE("texts of a step's memory cannot control a terminal") {
   Report report = report_of(1);
-  result::StepMemory& m = *report.rows[0].measurement.memory;
+  result::StepMemoryBreakdown& m = *report.rows[0].measurement.memory;
   m.modules[0].name = m.lines[0].file = m.lines[0].text = m.lines[0].function = "\x1b[2Jx\ny";
   CHECK(table(report, {}).find('\x1b') == std::string::npos);
 }

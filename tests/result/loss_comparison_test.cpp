@@ -4,8 +4,8 @@
 
 #include <cmath>
 
-#include "core/answer/result/ranking.h"
 #include "core/answer/result/recommend.h"
+#include "core/answer/result/trial_comparator.h"
 
 namespace memtune::loss_comparison_test {
 

@@ -144,7 +144,7 @@ TEST_CASE("what held the memory of a device is read back unchanged and left out 
 TEST_CASE("who held the memory of a step is read back unchanged and left out if it is not known") {
   CHECK_FALSE(Json(full()).contains("memory"));
   Measurement m = full();
-  StepMemory& memory = m.memory.emplace();
+  StepMemoryBreakdown& memory = m.memory.emplace();
   memory.step = 9;
   memory.phase = MemoryPhase::backward;
   memory.measured_bytes = 110;
@@ -175,7 +175,7 @@ TEST_CASE("who held the memory of a step is read back unchanged and left out if 
 
 TEST_CASE("call paths are lines of frames with bytes") {
   const std::string text = "activations;a.py:1:f;b.py:2:g 300\nother;<non-python> 5\n";
-  const std::vector<CallPath> paths = parse_call_paths(text);
+  const std::vector<MemoryOfCallPath> paths = parse_call_paths(text);
   REQUIRE(paths.size() == 2);
   CHECK(paths[0].frames == std::vector<std::string>{"activations", "a.py:1:f", "b.py:2:g"});
   CHECK(paths[0].bytes == 300);

@@ -83,8 +83,8 @@ TEST_CASE("a merged training has the slowest times and all bytes and the failed 
   CHECK(all.saves[1].error == "rank 1: full");
 }
 
-SaveMeasurement saving(double ms, int64_t bytes) {
-  SaveMeasurement saves;
+StateSaveMeasurement saving(double ms, int64_t bytes) {
+  StateSaveMeasurement saves;
   saves.mode = "async";
   saves.saves = 4;
   saves.bytes = saves.host_bytes = bytes;
@@ -96,7 +96,7 @@ SaveMeasurement saving(double ms, int64_t bytes) {
 
 TEST_CASE("merged save costs have the slowest times and all bytes and the failure of any rank") {
   std::vector ranks = {saving(2, 10), saving(1, 30)};
-  SaveMeasurement all = merge_ranks(ranks);
+  StateSaveMeasurement all = merge_ranks(ranks);
   CHECK(all.mode == "async");
   CHECK(all.blocked_ms == 2);
   CHECK(all.durable_ms == 2);

@@ -265,7 +265,7 @@ TEST_CASE("a remedy is in the words of the command, then of the model's library,
 
 TEST_CASE("bytes of an untrusted folder do not overflow") {
   OutOfMemory oom = failure();
-  const MemoryLine line = {"model.py", 1, "f", "", "logits", int64_t{1} << 53, 1};
+  const AllocationSite line = {"model.py", 1, "f", "", "logits", int64_t{1} << 53, 1};
   oom.lines.assign(2000, line);
   CHECK(loss_bytes(oom) > 0);
 }

@@ -105,7 +105,7 @@ TEST_CASE("two trials are compared with each other in each round and not by way 
   CHECK(ratio.low > 1.03);
   CHECK(ratio.high < 1.06);
   CHECK(have_rounds_in_common(rows[2].measurement, rows[1].measurement));
-  CHECK_FALSE(Ranking(rows).equally_fast(rows[1], rows[2]));
+  CHECK_FALSE(TrialComparator(rows).equally_fast(rows[1], rows[2]));
   CHECK(recommend(rows, 8 * (int64_t{1} << 30), Goal::throughput).strategy == "fast");
   TrialRow once = measured("once", {{115, 100}});
   CHECK_FALSE(have_rounds_in_common(once.measurement, rows[1].measurement));

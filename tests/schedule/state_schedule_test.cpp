@@ -11,7 +11,7 @@
 namespace memtune::state_schedule_test {
 namespace {
 
-using schedule::StateRow;
+using schedule::StateKind;
 using schedule::StateSchedule;
 
 // Records calls as "load p1". Group 0 stays on the device; groups 1 and 2 are offloaded.
@@ -21,10 +21,10 @@ class Rows final : public schedule::StateRowDevice {
 
   bool offloads(int group) const override { return group > 0; }
   bool has_gradients(int group) const override { return with_gradients_.contains(group); }
-  void load(int group, StateRow row) override { note("load", group, row); }
-  void wait(int, StateRow) override {}
-  void store(int group, StateRow row) override { note("store", group, row); }
-  void free(int, StateRow) override {}
+  void load(int group, StateKind row) override { note("load", group, row); }
+  void wait(int, StateKind) override {}
+  void store(int group, StateKind row) override { note("store", group, row); }
+  void free(int, StateKind) override {}
   void settle(int) override {}
   void take_gradients(int group) override {
     with_gradients_.insert(group);
@@ -38,7 +38,7 @@ class Rows final : public schedule::StateRowDevice {
   }
 
  private:
-  void note(const std::string& call, int group, StateRow row) {
+  void note(const std::string& call, int group, StateKind row) {
     if (group > 0) calls_ += call + " " + "pgm"[static_cast<int>(row)] + std::to_string(group) + "; ";
   }
 

@@ -160,7 +160,7 @@ class MemoryDisk final : public disk::AsyncFileSystem {
   class MemoryIo final : public disk::AsyncFileIo {
    public:
     MemoryIo(MemoryDisk& disk, size_t node) : disk_(disk), node_(node) {}
-    int submit(const disk::DiskTransfer& transfer, size_t tag) override {
+    int submit(const disk::IoSubmission& transfer, size_t tag) override {
       std::lock_guard lock(mutex_);
       flights_.emplace_back(transfer, tag);
       return 0;
@@ -179,7 +179,7 @@ class MemoryDisk final : public disk::AsyncFileSystem {
     MemoryDisk& disk_;
     size_t node_;
     std::mutex mutex_;
-    std::deque<std::pair<disk::DiskTransfer, size_t>> flights_;
+    std::deque<std::pair<disk::IoSubmission, size_t>> flights_;
   };
 
   size_t add_node(bool folder) {

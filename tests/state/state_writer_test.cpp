@@ -120,7 +120,7 @@ TEST_CASE("a request is done after its last transfer and publish waits for it") 
   const Watchdog watchdog("a transfer that takes long");
   Stage stage(kLarge);
   Gate gate;
-  stage.disk.on_submit = [&](const disk::DiskTransfer& transfer) {
+  stage.disk.on_submit = [&](const disk::IoSubmission& transfer) {
     if (transfer.offset > 16'000'000) gate.pass();
   };
   const disk::RequestPtr request = stage.writer->write(stage.image->data(), kLarge);
@@ -155,7 +155,7 @@ TEST_CASE("a save that fails midway ends quickly") {
   Stage stage(1000 * kAlignment);
   Gate gate;
   std::atomic<int> submits = 0;
-  stage.disk.on_submit = [&](const disk::DiskTransfer&) {
+  stage.disk.on_submit = [&](const disk::IoSubmission&) {
     ++submits;
     gate.pass();
   };
@@ -178,7 +178,7 @@ TEST_CASE("an abandoned save waits for transfers in flight and cancels the rest"
       gate.pass();
     };
     if (!in_before)
-      stage.disk.on_submit = [&](const disk::DiskTransfer& transfer) { transfer.offset > 0 ? hold() : void(); };
+      stage.disk.on_submit = [&](const disk::IoSubmission& transfer) { transfer.offset > 0 ? hold() : void(); };
     const disk::RequestPtr running =
         stage.writer->write(stage.image->data(), kAlignment, in_before ? std::function<void()>(hold) : nullptr);
     const disk::RequestPtr waiting =

@@ -36,7 +36,7 @@
 #include "core/plan/request/trial_protocol.h"
 #include "core/plan/request/trial_request.h"
 #include "core/record/measurement/measurement.h"
-#include "core/record/measurement/save_measurement.h"
+#include "core/record/measurement/state_save_measurement.h"
 #include "core/record/trace/file.h"
 #include "core/record/trace/trace_event.h"
 
@@ -141,7 +141,7 @@ void compare(const plan::TrialRequest& request, bool differs, result::Measuremen
   if (only_gradients || !std::filesystem::exists(request.envelope.reference)) {
     std::fstream file(request.envelope.reference, std::ios::binary | std::ios::in | std::ios::out | std::ios::trunc);
     plan::begin_reference(file);
-    plan::BaselineReference reference;
+    plan::ReferenceResults reference;
     reference.strategy = request.plan.strategy;
     const std::string bytes = "grad";
     if (only_gradients) file << bytes;
@@ -150,7 +150,7 @@ void compare(const plan::TrialRequest& request, bool differs, result::Measuremen
     plan::finish_reference(file, reference);
     return;
   }
-  const plan::BaselineReference reference = plan::read_reference(request.envelope.reference);
+  const plan::ReferenceResults reference = plan::read_reference(request.envelope.reference);
   measurement.gradients.compared = measurement.gradients.equal = true;
   measurement.gradients.against = reference.strategy;
   if (!differs) return;
@@ -287,9 +287,9 @@ void save(const plan::TrainingRunRequest& request, const std::string& behaviour)
     std::ofstream(file) << "a state";
   send_phase("saving", 1, static_cast<int>(request.saves));
   misbehave(behaviour);
-  result::SaveMeasurement measurement;
+  result::StateSaveMeasurement measurement;
   measurement.mode = request.save;
-  result::summarize(std::vector<result::ObservedSave>(
+  result::summarize(std::vector<result::ObservedStateSave>(
                         static_cast<size_t>(request.saves),
                         {1000.0 / static_cast<double>(1 + 9 * place), 1000, 1010, kGiB, {110, 110, 110}}),
                     {100, 100, 100}, measurement);

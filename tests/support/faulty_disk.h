@@ -84,7 +84,7 @@ class FaultyDisk final : public disk::AsyncFileSystem {
   Hook<int(int flags)> on_open;                     // returns -errno to refuse
   Hook<void(struct statfs&)> on_status;             // may change the result
   Hook<std::optional<int64_t>()> on_alignment;      // may change the result
-  Hook<void(const disk::DiskTransfer&)> on_submit;  // only observes
+  Hook<void(const disk::IoSubmission&)> on_submit;  // only observes
   Hook<std::optional<int>(int64_t)> on_allocate;    // may refuse
 
   int open(const std::filesystem::path& path, int flags, unsigned mode) override {
@@ -173,7 +173,7 @@ class FaultyDisk final : public disk::AsyncFileSystem {
  private:
   // A running transfer and its fault.
   struct Flight {
-    disk::DiskTransfer asked;
+    disk::IoSubmission asked;
     Fault::Kind fault = Fault::Kind::none;
     int error = 0;
     std::shared_ptr<AlignedMemory> aside;  // used instead of the caller's memory
@@ -183,12 +183,12 @@ class FaultyDisk final : public disk::AsyncFileSystem {
    public:
     FaultyIo(FaultyDisk& disk, std::unique_ptr<disk::AsyncFileIo> real) : disk_(disk), real_(std::move(real)) {}
 
-    int submit(const disk::DiskTransfer& transfer, size_t tag) override {
+    int submit(const disk::IoSubmission& transfer, size_t tag) override {
       if (const auto hook = disk_.on_submit.get()) hook(transfer);
       const Fault fault = disk_.count();
       if (fault.kind == Fault::Kind::refused) return -fault.error;
       Flight flight{transfer, fault.kind, fault.error, nullptr};
-      const disk::DiskTransfer changed = disk_.change(flight);
+      const disk::IoSubmission changed = disk_.change(flight);
       {
         std::lock_guard lock(mutex_);
         flights_[tag] = flight;
@@ -236,15 +236,15 @@ class FaultyDisk final : public disk::AsyncFileSystem {
   }
 
   // The transfer that really runs. If it must fail, that is a harmless read elsewhere.
-  disk::DiskTransfer change(Flight& flight) {
-    disk::DiskTransfer transfer = flight.asked;
+  disk::IoSubmission change(Flight& flight) {
+    disk::IoSubmission transfer = flight.asked;
     if (misdirect) transfer.offset = 0;
     if (flight.fault == Fault::Kind::none) return transfer;
-    const bool write = transfer.kind == disk::DiskTransfer::Kind::write;
+    const bool write = transfer.kind == disk::IoSubmission::Kind::write;
     if (halved(flight.fault) && write) transfer.bytes = transfer.bytes / 2 / disk::kAlignment * disk::kAlignment;
     if (transfer.bytes == 0 || !(halved(flight.fault) || flipped(flight.fault))) {
       flight.aside = std::make_shared<AlignedMemory>(disk::kAlignment);
-      return {disk::DiskTransfer::Kind::read, 0, flight.aside->data(), disk::kAlignment};
+      return {disk::IoSubmission::Kind::read, 0, flight.aside->data(), disk::kAlignment};
     }
     if (flipped(flight.fault) && write) {
       flight.aside = std::make_shared<AlignedMemory>(transfer.bytes);
@@ -258,8 +258,8 @@ class FaultyDisk final : public disk::AsyncFileSystem {
   int64_t falsify(const Flight& flight, int64_t result) {
     if (flight.fault == Fault::Kind::failed) return -flight.error;
     if (flight.fault == Fault::Kind::nothing) return 0;
-    const disk::DiskTransfer& asked = flight.asked;
-    const bool read = asked.kind == disk::DiskTransfer::Kind::read;
+    const disk::IoSubmission& asked = flight.asked;
+    const bool read = asked.kind == disk::IoSubmission::Kind::read;
     if (flipped(flight.fault) && read) flip(asked.data, asked.bytes);
     if (!halved(flight.fault)) return result;
     // A caller that ignores the short count must notice.

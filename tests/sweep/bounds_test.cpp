@@ -16,7 +16,7 @@
 #include "core/plan/facts/step_costs.h"
 #include "core/plan/request/training_run_request.h"
 #include "core/record/measurement/measurement.h"
-#include "core/record/measurement/save_measurement.h"
+#include "core/record/measurement/state_save_measurement.h"
 #include "core/record/measurement/training.h"
 #include "core/record/measurement/trial_prediction.h"
 
@@ -96,7 +96,7 @@ TEST_CASE("every number of a trial's results has a bound") {
   measurement.ranks[0].loss = measurement.loss = measurement.step_ms.samples = {1.5};
   measurement.recomputed_bytes = 9;
   check_all_numbers(measurement);
-  result::SaveMeasurement save;
+  result::StateSaveMeasurement save;
   save.slowdown = 1.5;
   check_all_numbers(save);
   check_all_numbers(result::TrialPrediction{1.5, 9, 1.25, 9, 9});

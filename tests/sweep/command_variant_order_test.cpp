@@ -23,8 +23,8 @@ CommandVariant variant(const std::string& name, Names parts = {}, const std::str
   return variant;
 }
 
-TrialState tried(const std::string& name, double step_ms, int64_t peak, Outcome outcome = Outcome::ok) {
-  TrialState trial;
+SweepTrial tried(const std::string& name, double step_ms, int64_t peak, Outcome outcome = Outcome::ok) {
+  SweepTrial trial;
   trial.spec.strategy = trial.measurement.strategy = name;
   trial.measurement.outcome = outcome;
   trial.measurement.reason = outcome == Outcome::ok ? "" : "no such package";
@@ -50,7 +50,7 @@ const std::vector<CommandVariant> kVariants = {variant("own"),
                                                variant("liger+compile", {"liger", "compile"})};
 
 // Compared with own: full is slower and smaller, liger as fast and smaller, compile faster and as large.
-std::vector<TrialState> measured() {
+std::vector<SweepTrial> measured() {
   return {tried("own", 100, 1000), tried("full", 130, 500), tried("every-2", 115, 750), tried("liger", 100, 800),
           tried("compile", 80, 1000)};
 }
@@ -60,7 +60,7 @@ std::vector<TrialState> measured() {
 TEST_CASE("combinations wait for their parts and the one expected to be fastest is first") {
   const CommandVariantOrder order(kVariants, {}, 0, Goal::throughput);
   CHECK(names(order.first()) == Names{"own", "full", "every-2", "liger", "compile"});
-  const OrderedCombinations placed = order.combined(measured());
+  const VariantCombinations placed = order.combined(measured());
   CHECK(names(placed.run) == Names{"liger+compile", "full+compile", "every-2+liger", "full+liger"});
   CHECK(placed.run.front().why == "80 ms, 800 B expected");
   CHECK(placed.skipped.empty());
@@ -77,7 +77,7 @@ TEST_CASE("combinations expected to exceed the budget come last with the nearest
 }
 
 TEST_CASE("combinations expected to be slower and larger than a measured variant come last") {
-  std::vector<TrialState> trials = measured();
+  std::vector<SweepTrial> trials = measured();
   trials[4] = tried("compile", 120, 1200);  // itself slower and larger than own
   const CommandVariantOrder order(kVariants, {}, 0, Goal::throughput);
   const std::vector<OrderedVariant> run = order.combined(trials).run;
@@ -86,10 +86,10 @@ TEST_CASE("combinations expected to be slower and larger than a measured variant
 }
 
 TEST_CASE("a combination is skipped if a part failed but not if a part ran out of memory") {
-  std::vector<TrialState> trials = measured();
+  std::vector<SweepTrial> trials = measured();
   trials[3] = tried("liger", 0, 0, Outcome::error);
   trials[4] = tried("compile", 0, 0, Outcome::device_oom);
-  const OrderedCombinations placed = CommandVariantOrder(kVariants, {}, 0, Goal::throughput).combined(trials);
+  const VariantCombinations placed = CommandVariantOrder(kVariants, {}, 0, Goal::throughput).combined(trials);
   CHECK(names(placed.run) == Names{"full+compile"});
   REQUIRE(placed.skipped.size() == 3);
   CHECK(placed.skipped[0].name == "full+liger");
@@ -97,10 +97,10 @@ TEST_CASE("a combination is skipped if a part failed but not if a part ran out o
 }
 
 TEST_CASE("a part that failed after its first round skips no combination") {
-  std::vector<TrialState> trials = measured();
+  std::vector<SweepTrial> trials = measured();
   trials[3].measurement.rounds.resize(1);
   trials[3].measurement.outcome = Outcome::error;
-  const OrderedCombinations placed = CommandVariantOrder(kVariants, {}, 0, Goal::throughput).combined(trials);
+  const VariantCombinations placed = CommandVariantOrder(kVariants, {}, 0, Goal::throughput).combined(trials);
   CHECK(placed.run.size() == 4);
   CHECK(placed.skipped.empty());
 }
@@ -133,7 +133,7 @@ TEST_CASE("a combination with a part that cannot run alone is ordered by the nat
   const std::vector<EngineTrialResult> native = {{"none", 200, 2000}, {"checkpoint:full,inputs=host", 220, 100}};
   const CommandVariantOrder order(variants, native, 0, Goal::throughput);
   const std::vector<OrderedVariant> run =
-      order.combined(std::vector<TrialState>{tried("own", 100, 1000), tried("full", 130, 500)}).run;
+      order.combined(std::vector<SweepTrial>{tried("own", 100, 1000), tried("full", 130, 500)}).run;
   CHECK(names(run) == Names{"full+host", "full+liger"});
   CHECK(run.front().why == "110 ms, 50 B expected");
 }

@@ -12,7 +12,7 @@
 namespace memtune::trial_key_test {
 
 using namespace memtune;
-using memtune::sweep::TrialKeys;
+using memtune::sweep::TrialKeyHasher;
 
 namespace {
 
@@ -44,17 +44,17 @@ TEST_CASE("keys depend on the contents of model and settings and plan but not on
   std::ofstream(folder.path / "other.pt") << "weight5";
   std::ofstream(folder.path / "program") << "v1";
   const plan::TrialRequest base = request(folder.path / "model.pt");
-  const TrialKeys keys(base.model, base.training, folder.path / "program");
+  const TrialKeyHasher keys(base.model, base.training, folder.path / "program");
   const std::string key = keys.trial(base);
   CHECK(key.size() == 32);
 
   plan::TrialRequest moved = request(folder.path / "same.pt");
   moved.envelope.trace = "elsewhere/trace", moved.envelope.command = "memtune profile",
   moved.envelope.reference = "elsewhere/reference";
-  CHECK(TrialKeys(moved.model, moved.training, folder.path / "program").trial(moved) == key);
+  CHECK(TrialKeyHasher(moved.model, moved.training, folder.path / "program").trial(moved) == key);
 
   const plan::TrialRequest other_model = request(folder.path / "other.pt");
-  CHECK(TrialKeys(other_model.model, other_model.training, folder.path / "program").trial(other_model) != key);
+  CHECK(TrialKeyHasher(other_model.model, other_model.training, folder.path / "program").trial(other_model) != key);
   plan::TrialRequest other = base;
   other.training.batch = 8;
   CHECK(keys.trial(other) != key);
@@ -65,7 +65,7 @@ TEST_CASE("keys depend on the contents of model and settings and plan but not on
   CHECK(keys.setting(other) == keys.setting(base));
 
   std::ofstream(folder.path / "program") << "v2";
-  CHECK(TrialKeys(base.model, base.training, folder.path / "program").trial(base) != key);
+  CHECK(TrialKeyHasher(base.model, base.training, folder.path / "program").trial(base) != key);
 }
 
 TEST_CASE("the key of a config depends on the weights in its folder") {
@@ -73,7 +73,7 @@ TEST_CASE("the key of a config depends on the weights in its folder") {
   std::ofstream(folder.path / "program") << "v1";
   std::ofstream(folder.path / "config.json") << "{}";
   const plan::TrialRequest base = request(folder.path / "config.json");
-  const auto key = [&] { return TrialKeys(base.model, base.training, folder.path / "program").trial(base); };
+  const auto key = [&] { return TrialKeyHasher(base.model, base.training, folder.path / "program").trial(base); };
   const std::string made_up = key();
   std::ofstream(folder.path / "model.safetensors") << "weights";
   const std::string first = key();

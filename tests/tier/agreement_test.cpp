@@ -48,7 +48,7 @@ class Tiers {
   };
 
   std::unique_ptr<planner::SimulatedHostTier> make(int64_t last_step_bytes) {
-    return std::make_unique<planner::SimulatedHostTier>(planner::OffloadTierLimits{budget_, /*disk=*/true},
+    return std::make_unique<planner::SimulatedHostTier>(planner::OffloadTargets{budget_, /*disk=*/true},
                                                         planner::SimulatedHostTier::Speeds{}, kSlab, power_of_two_,
                                                         last_step_bytes, clock_);
   }

@@ -85,7 +85,7 @@ Trace small() {
                    ~0ull, ValueId(1)},
                   {EventKind::region, host, trace.name("layers.3"), -5, 40, 0, 0}};
   trace.events[1].pageable = true;
-  trace.events[2].region = TraceRegion::of_block(3, Pass::recompute);
+  trace.events[2].region = RegionId::of_block(3, Pass::recompute);
   trace.memory = {{0, 100}, {12, int64_t{1} << 37}};
   trace.values = {{"layers.3 silu", "layers.3", "recompute", "", 7, 3},
                   {"head mm", "", "host", "dear", int64_t{1} << 40}};

@@ -17,7 +17,7 @@ namespace memtune::python_plan_test {
 using namespace memtune;
 using plan::OpFacts;
 using plan::TensorPlacement;
-using trainer::PythonPlanMode;
+using trainer::ExecutionMode;
 
 namespace {
 
@@ -63,7 +63,7 @@ Program program(int blocks) {
   return program;
 }
 
-trainer::PythonPlan written(const Program& program, PythonPlanMode running = PythonPlanMode::eager) {
+trainer::PythonPlan written(const Program& program, ExecutionMode running = ExecutionMode::eager) {
   const report::Report report = report::sample_report();
   return trainer::write_python_plan(program.plan, program.facts, report.rows[1], report, running);
 }
@@ -138,7 +138,7 @@ TEST_CASE("a compiled forward offloads what PCIe carries in most of a third of a
   report::Report report = report::sample_report();
   for (result::TrialRow& row : report.rows) row.measurement.transfer.link_out_gb_per_s = 0;
   const auto compiled = [&] {
-    return trainer::write_python_plan(p.plan, p.facts, report.rows[1], report, PythonPlanMode::compiled).text;
+    return trainer::write_python_plan(p.plan, p.facts, report.rows[1], report, ExecutionMode::compiled).text;
   };
   CHECK(has(compiled(), "\"hidden_bytes\": 2097152}"));
   auto base = std::ranges::find_if(report.rows, result::is_base);
@@ -205,7 +205,7 @@ TEST_CASE("the Python file has only what its plan needs and stays short") {
     CHECK_FALSE(has(text, "\n\n\n\n"));
   };
   const std::string stays = written(recomputed).text, moves = written(moved).text;
-  const std::string compiled = written(recomputed, PythonPlanMode::compiled).text;
+  const std::string compiled = written(recomputed, ExecutionMode::compiled).text;
   reads(stays, 435);
   reads(moves, 520);
   reads(compiled, 525);
@@ -257,7 +257,7 @@ TEST_CASE("parameters and optimizer states in host memory are data of the Python
 
 TEST_CASE("parameters and optimizer states that the Python file does not offload are refused") {
   Program p = with_states(program(3));
-  CHECK_THROWS_WITH_AS(written(p, PythonPlanMode::compiled), doctest::Contains("leave out --compile"), UsageError);
+  CHECK_THROWS_WITH_AS(written(p, ExecutionMode::compiled), doctest::Contains("leave out --compile"), UsageError);
   CHECK_FALSE(trainer::offloads_outside_parameters(p.plan));
   p.plan.states.back().parameters = TensorPlacement::host;
   CHECK(trainer::offloads_outside_parameters(p.plan));
@@ -288,7 +288,7 @@ TEST_CASE("a plan that is read and written again is identical byte for byte") {
   for (int block = 0; block < 60; block += 7) moves.place(5 * block + 1, TensorPlacement::host);
   moves.place(0, TensorPlacement::host);
   for (const std::string& text :
-       {written(stays).text, written(moves).text, written(moves, PythonPlanMode::compiled).text,
+       {written(stays).text, written(moves).text, written(moves, ExecutionMode::compiled).text,
         written(with_states(program(3))).text, written(with_states(moves)).text}) {
     CHECK(copied(text).same);
     CHECK(copied(text).text == text);
@@ -315,7 +315,7 @@ TEST_CASE("only the data of a modified plan file are copied") {
         changed(mark, "# import os\n"), changed("    \"name\"", "    # \'\'\'; import os; PLAN = {\n"),
         changed("\"name\"", "\"\"  ")}) {
     CAPTURE(forged);
-    const trainer::PythonPlanCopy copy = trainer::copy_python_plan(forged, report.rows[1], report);
+    const trainer::RegeneratedPythonPlan copy = trainer::copy_python_plan(forged, report.rows[1], report);
     CHECK_FALSE(copy.same);
     CHECK(copy.text == text);
   }

@@ -35,8 +35,8 @@ std::string notes(const std::string& trainer, size_t mode, int64_t keep_last = 3
   return join(config.notes, "\n");
 }
 
-result::SaveMeasurement save(const std::string& mode, double blocked_ms) {
-  result::SaveMeasurement save;
+result::StateSaveMeasurement save(const std::string& mode, double blocked_ms) {
+  result::StateSaveMeasurement save;
   save.mode = mode;
   save.blocked_ms = blocked_ms;
   save.durable_ms = 4000;

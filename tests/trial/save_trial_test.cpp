@@ -54,7 +54,7 @@ struct Bench {
     fs::create_directories(request.folder);
   }
 
-  result::SaveMeasurement measure() const {
+  result::StateSaveMeasurement measure() const {
     static const int sink = dup2(open("/dev/null", O_WRONLY), 3);
     (void)sink;
     trial::FrameWriter frames;
@@ -88,7 +88,7 @@ TEST_CASE("every save mode reports consistent figures under each engine and leav
       CAPTURE(mode);
       CAPTURE(strategy);
       const Bench bench(mode, strategy);
-      const result::SaveMeasurement m = bench.measure();
+      const result::StateSaveMeasurement m = bench.measure();
       CHECK(m.mode == mode);
       REQUIRE(m.outcome == result::Outcome::ok);
       CHECK(m.saves == 4);
@@ -114,7 +114,7 @@ TEST_CASE("every save mode reports consistent figures under each engine and leav
 }
 
 TEST_CASE("the sync mode waits for the disk and the async mode copies the state to CPU memory") {
-  const result::SaveMeasurement m = Bench(kSaveModes.front()).measure();
+  const result::StateSaveMeasurement m = Bench(kSaveModes.front()).measure();
   CHECK(m.durable_ms <= m.blocked_ms);
   CHECK(Bench(kSaveModes.at(1)).measure().host_bytes >= kStateBytes);  // it holds a copy of the state
 }
@@ -122,7 +122,7 @@ TEST_CASE("the sync mode waits for the disk and the async mode copies the state 
 TEST_CASE("every mode except sync counts the steps during a save") {
   for (size_t i = 1; i < kSaveModes.size(); ++i) {
     CAPTURE(kSaveModes[i]);
-    const result::SaveMeasurement m = Bench(kSaveModes[i], "none", int64_t{64} << 20).measure();
+    const result::StateSaveMeasurement m = Bench(kSaveModes[i], "none", int64_t{64} << 20).measure();
     CHECK(m.steps_with_save >= 3);
     CHECK(m.slowdown.value_or(0) > 0.5);
     CHECK(m.blocked_ms < m.durable_ms);
@@ -144,12 +144,12 @@ TEST_CASE("a failed save ends the measurement with its reason and a full disk ha
     const fs::path other = blocked.states().path(2 + 3);
     fs::create_directories(other.parent_path());
     std::ofstream(other) << "somebody's";
-    const result::SaveMeasurement refused = blocked.measure();
+    const result::StateSaveMeasurement refused = blocked.measure();
     CHECK(refused.outcome == result::Outcome::disk_error);
     CHECK(refused.reason.find("cannot make the folder") == 0);
     Bench full(mode);
     const FileSizeLimit limit(kStateBytes / 2);
-    const result::SaveMeasurement none = full.measure();
+    const result::StateSaveMeasurement none = full.measure();
     CHECK(none.outcome == result::Outcome::disk_full);
     CHECK(none.reason.find("(ulimit -f)") != std::string::npos);
     CHECK(full.states().steps().empty());
@@ -159,7 +159,7 @@ TEST_CASE("a failed save ends the measurement with its reason and a full disk ha
 TEST_CASE("a lack of device memory during saves has the outcome device_oom") {
   Bench bench(kSaveModes.front());
   bench.request.trial.training.memory_cap_bytes = kStateBytes;
-  const result::SaveMeasurement m = bench.measure();
+  const result::StateSaveMeasurement m = bench.measure();
   CHECK(m.outcome == result::Outcome::device_oom);
   CHECK(m.reason.find("out of device memory") == 0);
 }

@@ -319,7 +319,7 @@ TEST_CASE("a reproducible baseline writes hashes of its gradients alone") {
   auto none = request();
   none.envelope.reference = folder.path / "reference.bin";
   run(none);
-  const plan::BaselineReference reference = plan::read_reference(none.envelope.reference);
+  const plan::ReferenceResults reference = plan::read_reference(none.envelope.reference);
   CHECK_FALSE(reference.has_gradients);
   for (const plan::ReferenceGradient& gradient : reference.gradients) {
     CHECK(gradient.bytes == 0);
@@ -354,7 +354,7 @@ TEST_CASE("gradients that differ from the baseline are a mismatch with the param
 
 // Changes the first element of the reference's first gradient and sets that gradient's noise.
 void move_reference(const std::filesystem::path& path, float by, double noise) {
-  plan::BaselineReference reference = plan::read_reference(path);
+  plan::ReferenceResults reference = plan::read_reference(path);
   plan::ReferenceGradient& first = reference.gradients[0];
   uint64_t end = plan::kFirstGradient;
   for (const plan::ReferenceGradient& gradient : reference.gradients) end += gradient.bytes;
@@ -465,7 +465,7 @@ def forward(self, x):
     return (torch.sin(torch.matmul(x, self.a)) * self.count).sum()
 )");
   script.run("none");
-  const plan::BaselineReference reference = plan::read_reference(script.folder.path / "reference.bin");
+  const plan::ReferenceResults reference = plan::read_reference(script.folder.path / "reference.bin");
   CHECK(reference.loss_noise == 0);
   CHECK(reference.gradients[0].noise == 0);
 }

@@ -30,7 +30,7 @@ constexpr int32_t kAllBlocks = INT32_MAX;
 
 // Regions of two traces are compared if they have the same key. Regions of unknown kind need the same name.
 struct RegionKey {
-  trace::TraceRegion region;
+  trace::RegionId region;
   std::string name;
   auto operator<=>(const RegionKey&) const = default;
 };
@@ -60,7 +60,7 @@ class Side {
       std::vector<TimeInterval> all;
     };
     std::map<RegionKey, Stretches> found;
-    const auto add = [&](const trace::TraceRegion& region, const std::string& name, const TraceEvent& event) {
+    const auto add = [&](const trace::RegionId& region, const std::string& name, const TraceEvent& event) {
       const bool known = region.kind != trace::RegionKind::none;
       Stretches& stretches = found[{region, known ? "" : name}];
       stretches.name = name;
@@ -71,7 +71,7 @@ class Side {
       if (!trace_.counts(event)) continue;
       add(event.region, trace_.names[event.name], event);
       if (event.region.kind == trace::RegionKind::block)
-        add(trace::TraceRegion::of_block(kAllBlocks, event.region.pass), "all blocks " + to_string(event.region.pass),
+        add(trace::RegionId::of_block(kAllBlocks, event.region.pass), "all blocks " + to_string(event.region.pass),
             event);
     }
     std::map<RegionKey, RegionTime> regions;

@@ -9,9 +9,9 @@
 namespace memtune::report {
 
 // "train.py:41 (forward)".
-std::string place_text(const result::MemoryLine& line);
+std::string place_text(const result::AllocationSite& line);
 
 // The lines with most bytes, with their source.
-std::string lines_text(const std::vector<result::MemoryLine>& lines);
+std::string lines_text(const std::vector<result::AllocationSite>& lines);
 
 }  // namespace memtune::report

@@ -12,7 +12,7 @@ namespace {
 
 using result::MemoryKind;
 using result::MemoryOfKind;
-using result::StepMemory;
+using result::StepMemoryBreakdown;
 using result::TrialRow;
 
 constexpr size_t kModulesShown = 4;
@@ -35,7 +35,7 @@ std::string name_of(MemoryKind kind) {
   return to_string(kind);
 }
 
-std::string phase_text(const StepMemory& memory) {
+std::string phase_text(const StepMemoryBreakdown& memory) {
   switch (memory.phase) {
     case result::MemoryPhase::forward: return memory.saved_only ? "" : ", peak in forward";
     case result::MemoryPhase::backward: return ", peak in backward";
@@ -46,7 +46,7 @@ std::string phase_text(const StepMemory& memory) {
   return "";
 }
 
-std::string modules_text(const StepMemory& memory) {
+std::string modules_text(const StepMemoryBreakdown& memory) {
   std::vector<std::string> parts;
   for (const result::MemoryOfModule& each : memory.modules) {
     if (parts.size() == kModulesShown) break;
@@ -67,7 +67,7 @@ const TrialRow* memory_row(const Report& report) {
   return row && row->measurement.memory ? row : nullptr;
 }
 
-std::vector<TableColumn> owner_columns(const StepMemory& memory) {
+std::vector<TableColumn> owner_columns(const StepMemoryBreakdown& memory) {
   std::vector<TableColumn> columns = {{"memory of", TableColumn::kAlways, true, {}, 1},
                                       {"before", TableColumn::kAlways},
                                       {memory.saved_only ? "before backward" : "peak", TableColumn::kAlways},
@@ -92,11 +92,11 @@ std::vector<TableColumn> owner_columns(const StepMemory& memory) {
   return columns;
 }
 
-std::string owner_title(const StepMemory& memory) {
+std::string owner_title(const StepMemoryBreakdown& memory) {
   return "Memory of step " + std::to_string(memory.step) + " by owner" + phase_text(memory);
 }
 
-std::vector<std::string> owner_texts(const StepMemory& memory) {
+std::vector<std::string> owner_texts(const StepMemoryBreakdown& memory) {
   std::vector<std::string> texts;
   if (const std::string modules = modules_text(memory); !modules.empty()) texts.push_back("Modules: " + modules + ".");
   if (const std::string lines = lines_text(memory.lines); !lines.empty())

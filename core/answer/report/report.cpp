@@ -41,20 +41,20 @@ Report printable(Report report) {
       clean_names(m.growth->owner, m.growth->line.file, m.growth->line.function, m.growth->line.inner,
                   m.growth->line.text);
     if (m.oom) {
-      for (result::MemoryLine& line : m.oom->lines) clean_names(line.file, line.function, line.inner, line.text);
+      for (result::AllocationSite& line : m.oom->lines) clean_names(line.file, line.function, line.inner, line.text);
       for (result::ModelOnDevice& model : m.oom->models) clean_names(model.name);
-      for (result::SettingWords& words : m.oom->words) clean_names(words.setting), clean(words.text);
+      for (result::SettingSyntax& words : m.oom->words) clean_names(words.setting), clean(words.text);
       clean_names(m.oom->trainer);
       clean_names(m.oom->where.file, m.oom->where.function, m.oom->where.inner, m.oom->where.text);
     }
     if (m.memory) {
-      for (result::MemoryLine& line : m.memory->lines) clean_names(line.file, line.function, line.inner, line.text);
+      for (result::AllocationSite& line : m.memory->lines) clean_names(line.file, line.function, line.inner, line.text);
       for (result::MemoryOfModule& module : m.memory->modules) clean_names(module.name);
       clean_names(m.memory->paths);
     }
     for (result::RoundMeasurement& round : m.rounds) clean_names(round.base);
     for (std::string& word : row.command) clean(word);
-    for (result::SaveMeasurement& save : row.saves) clean_names(save.mode), clean(save.reason, save.no_slowdown);
+    for (result::StateSaveMeasurement& save : row.saves) clean_names(save.mode), clean(save.reason, save.no_slowdown);
   }
   return report;
 }

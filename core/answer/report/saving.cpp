@@ -11,14 +11,14 @@ namespace memtune::report {
 namespace {
 
 using result::SaveIntervalAdvice;
-using result::SaveMeasurement;
+using result::StateSaveMeasurement;
 using result::TrialRow;
 
 constexpr std::array kRates = {3600.0, 12 * 3600.0, 7 * 86400.0};  // mean times between failures if none is given
 
-std::vector<const SaveMeasurement*> that_worked(const TrialRow& row) {
-  std::vector<const SaveMeasurement*> saves;
-  for (const SaveMeasurement& save : row.saves)
+std::vector<const StateSaveMeasurement*> that_worked(const TrialRow& row) {
+  std::vector<const StateSaveMeasurement*> saves;
+  for (const StateSaveMeasurement& save : row.saves)
     if (save.outcome == result::Outcome::ok) saves.push_back(&save);
   return saves;
 }
@@ -31,21 +31,21 @@ class SavingColumns {
 
   std::vector<TableColumn> make() {
     const auto best = result::advise(row_.saves, row_.measurement.step_ms.median, mtbf_s_ > 0 ? mtbf_s_ : kRates[1]);
-    add(" ", true, [&](const SaveMeasurement& save) {
+    add(" ", true, [&](const StateSaveMeasurement& save) {
       return mtbf_s_ > 0 && best && save.mode == best->mode ? TableCell{"*", TextStyle::good} : TableCell{""};
     });
-    add("saving state", true, [](const SaveMeasurement& save) { return TableCell{save.mode}; });
-    add_ms("blocked ms", &SaveMeasurement::blocked_ms, "median time that training waited for a save");
-    add_ms("most ms", &SaveMeasurement::most_blocked_ms);
-    add_ms("durable ms", &SaveMeasurement::durable_ms, "time until the save was on disk");
+    add("saving state", true, [](const StateSaveMeasurement& save) { return TableCell{save.mode}; });
+    add_ms("blocked ms", &StateSaveMeasurement::blocked_ms, "median time that training waited for a save");
+    add_ms("most ms", &StateSaveMeasurement::most_blocked_ms);
+    add_ms("durable ms", &StateSaveMeasurement::durable_ms, "time until the save was on disk");
     add(
         "× step", false,
-        [](const SaveMeasurement& save) {
+        [](const StateSaveMeasurement& save) {
           return TableCell{save.slowdown ? fixed(*save.slowdown, 2) : result::kNothing};
         },
         "time of steps during a save over that of other steps; – too few such steps");
-    add_bytes("state", &SaveMeasurement::bytes);
-    add_bytes("host", &SaveMeasurement::host_bytes);
+    add_bytes("state", &StateSaveMeasurement::bytes);
+    add_bytes("host", &StateSaveMeasurement::host_bytes);
     if (mtbf_s_ > 0 && best) add_advice(best->overhead);
     return std::move(columns_);
   }
@@ -55,43 +55,45 @@ class SavingColumns {
   void add(std::string head, bool words, Make make, std::string meaning = "") {
     TableColumn column{std::move(head),   TableColumn::kAlways, words, {}, columns_.size() < 2 ? 1 : 2,
                        std::move(meaning)};
-    for (const SaveMeasurement* save : saves_) column.cells.push_back(make(*save));
+    for (const StateSaveMeasurement* save : saves_) column.cells.push_back(make(*save));
     columns_.push_back(std::move(column));
   }
 
-  void add_ms(const char* head, double SaveMeasurement::*metric, const char* meaning = "") {
-    const auto less = [&](const SaveMeasurement* a, const SaveMeasurement* b) { return a->*metric < b->*metric; };
+  void add_ms(const char* head, double StateSaveMeasurement::*metric, const char* meaning = "") {
+    const auto less = [&](const StateSaveMeasurement* a, const StateSaveMeasurement* b) {
+      return a->*metric < b->*metric;
+    };
     const int digits = digits_for((*std::ranges::min_element(saves_, less))->*metric);
     add(
-        head, false, [&](const SaveMeasurement& save) { return TableCell{fixed(save.*metric, std::min(digits, 2))}; },
-        meaning);
+        head, false,
+        [&](const StateSaveMeasurement& save) { return TableCell{fixed(save.*metric, std::min(digits, 2))}; }, meaning);
   }
 
-  void add_bytes(const char* head, int64_t SaveMeasurement::*metric) {
+  void add_bytes(const char* head, int64_t StateSaveMeasurement::*metric) {
     int64_t largest = 0;
-    for (const SaveMeasurement* save : saves_) largest = std::max(largest, save->*metric);
+    for (const StateSaveMeasurement* save : saves_) largest = std::max(largest, save->*metric);
     const ByteUnit unit = unit_for(largest);
-    add(std::string(head) + " " + unit.name, false, [&](const SaveMeasurement& save) {
+    add(std::string(head) + " " + unit.name, false, [&](const StateSaveMeasurement& save) {
       return TableCell{fixed(static_cast<double>(save.*metric) / unit.bytes, 2)};
     });
   }
 
   void add_advice(double least) {
-    const auto advice = [this](const SaveMeasurement& save) {
+    const auto advice = [this](const StateSaveMeasurement& save) {
       return result::advise(save, row_.measurement.step_ms.median, mtbf_s_);
     };
     add(
         "every", false,
-        [&](const SaveMeasurement& save) { return TableCell{std::to_string(advice(save).every_steps)}; },
+        [&](const StateSaveMeasurement& save) { return TableCell{std::to_string(advice(save).every_steps)}; },
         "steps from one save to the next");
     add(
         "cost %", false,
-        [&](const SaveMeasurement& save) { return TableCell{percent_text(advice(save).overhead, least)}; },
+        [&](const StateSaveMeasurement& save) { return TableCell{percent_text(advice(save).overhead, least)}; },
         "share of the time that saves and failures cost");
   }
 
   const TrialRow& row_;
-  std::vector<const SaveMeasurement*> saves_;
+  std::vector<const StateSaveMeasurement*> saves_;
   double mtbf_s_;
   std::vector<TableColumn> columns_;
 };
@@ -111,7 +113,7 @@ std::vector<TableColumn> saving_columns(const TrialRow& row, double mtbf_s) {
 
 std::vector<std::string> saving_failures(const TrialRow& row) {
   std::vector<std::string> lines;
-  for (const SaveMeasurement& save : row.saves)
+  for (const StateSaveMeasurement& save : row.saves)
     if (save.outcome != result::Outcome::ok)
       lines.push_back(save.mode + ": " + to_string(save.outcome) + (save.reason.empty() ? "" : ": " + save.reason));
   return lines;

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <vector>
 
-#include "core/answer/result/ranking.h"
 #include "core/answer/result/time_advice.h"
+#include "core/answer/result/trial_comparator.h"
 #include "core/base/text.h"
 
 namespace memtune::report {
@@ -18,7 +18,7 @@ std::string time_text(const Report& report) {
   if (row == report.rows.end() || !row->measurement.time_shares) return "";
   const result::TimeShares& shares = *row->measurement.time_shares;
   std::vector<std::string> parts;
-  for (const result::TimeKind& kind : result::kTimeKinds)
+  for (const result::TimeShareField& kind : result::kTimeKinds)
     if (const long percent = std::lround(100 * shares.*kind.share); percent > 0)
       parts.push_back(std::string(kind.name) + " " + std::to_string(percent) + " %");
   std::string text = join(parts, ", ");

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/answer/result/ranking.h"
+#include "core/answer/result/trial_comparator.h"
 
 namespace memtune::result {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "core/answer/result/ranking.h"
+#include "core/answer/result/trial_comparator.h"
 #include "core/plan/strategy/strategy.h"
 
 namespace memtune::result {

@@ -103,14 +103,15 @@ TrainingResult merge_ranks(std::span<const TrainingResult> ranks) {
   return all;
 }
 
-SaveMeasurement merge_ranks(std::span<const SaveMeasurement> ranks) {
-  SaveMeasurement all = ranks.front();
+StateSaveMeasurement merge_ranks(std::span<const StateSaveMeasurement> ranks) {
+  StateSaveMeasurement all = ranks.front();
   for (size_t i = 1; i < ranks.size(); ++i) {
-    const SaveMeasurement& rank = ranks[i];
+    const StateSaveMeasurement& rank = ranks[i];
     for (const auto ms :
-         {&SaveMeasurement::first_blocked_ms, &SaveMeasurement::first_durable_ms, &SaveMeasurement::blocked_ms,
-          &SaveMeasurement::most_blocked_ms, &SaveMeasurement::durable_ms, &SaveMeasurement::total_ms,
-          &SaveMeasurement::step_ms, &SaveMeasurement::slowed_ms, &SaveMeasurement::load_ms})
+         {&StateSaveMeasurement::first_blocked_ms, &StateSaveMeasurement::first_durable_ms,
+          &StateSaveMeasurement::blocked_ms, &StateSaveMeasurement::most_blocked_ms, &StateSaveMeasurement::durable_ms,
+          &StateSaveMeasurement::total_ms, &StateSaveMeasurement::step_ms, &StateSaveMeasurement::slowed_ms,
+          &StateSaveMeasurement::load_ms})
       all.*ms = std::max(all.*ms, rank.*ms);
     all.bytes += rank.bytes;
     all.host_bytes = std::max(all.host_bytes, rank.host_bytes);

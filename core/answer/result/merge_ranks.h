@@ -4,7 +4,7 @@
 #include <span>
 
 #include "core/record/measurement/measurement.h"
-#include "core/record/measurement/save_measurement.h"
+#include "core/record/measurement/state_save_measurement.h"
 #include "core/record/measurement/training.h"
 
 namespace memtune::result {
@@ -18,6 +18,6 @@ Measurement merge_ranks(std::span<const Measurement> ranks);
 // failed. Losses are equal on all ranks already.
 TrainingResult merge_ranks(std::span<const TrainingResult> ranks);
 // Merges save measurements in the same way.
-SaveMeasurement merge_ranks(std::span<const SaveMeasurement> ranks);
+StateSaveMeasurement merge_ranks(std::span<const StateSaveMeasurement> ranks);
 
 }  // namespace memtune::result

@@ -28,18 +28,18 @@ constexpr std::array<std::string_view, 6> kLossWords = {"logits",      "lm_head"
 constexpr std::array<std::string_view, 5> kAttentionWords = {"attn_weights", "attention_probs", "eager_attention",
                                                              "scores", "softmax"};
 
-bool has_any(const MemoryLine& line, std::span<const std::string_view> words) {
+bool has_any(const AllocationSite& line, std::span<const std::string_view> words) {
   std::string all = line.text + " " + line.function + " " + line.inner;
   std::ranges::transform(all, all.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return std::ranges::any_of(words, [&](std::string_view word) { return all.find(word) != std::string::npos; });
 }
 
-bool is_loss(const MemoryLine& line) { return has_any(line, kLossWords); }
-bool is_attention(const MemoryLine& line) { return has_any(line, kAttentionWords) && !is_loss(line); }
+bool is_loss(const AllocationSite& line) { return has_any(line, kLossWords); }
+bool is_attention(const AllocationSite& line) { return has_any(line, kAttentionWords) && !is_loss(line); }
 
-int64_t bytes_of(const OutOfMemory& oom, bool (*of)(const MemoryLine&)) {
+int64_t bytes_of(const OutOfMemory& oom, bool (*of)(const AllocationSite&)) {
   int64_t sum = of(oom.where) ? oom.requested_bytes : 0;
-  for (const MemoryLine& line : oom.lines)  // of a folder that may be untrusted
+  for (const AllocationSite& line : oom.lines)  // of a folder that may be untrusted
     if (of(line)) sum = std::min(kMaxBytes, sum + std::clamp(line.bytes, int64_t{0}, kMaxBytes));
   return sum;
 }

@@ -32,8 +32,8 @@ void set_predicted(ParetoPoint& point) {
   if (std::isfinite(place) && std::isfinite(time)) point.predicted_peak = place, point.predicted_time = time;
 }
 
-void set_frontiers(std::span<const PredictedFrontier> frontiers, std::span<const TrialRow> rows, const Ranking& ranking,
-                   ParetoPlot& plot) {
+void set_frontiers(std::span<const PredictedFrontier> frontiers, std::span<const TrialRow> rows,
+                   const TrialComparator& ranking, ParetoPlot& plot) {
   double slowest = 0;
   for (const ParetoPoint& point : plot.points)
     if (!point.beyond) slowest = std::max({slowest, point.time, point.predicted_time});
@@ -94,7 +94,7 @@ void set_fronts(ParetoPlot& plot) {
 }  // namespace
 
 void mark_front(std::span<TrialRow> rows) {
-  const Ranking ranking{std::span<const TrialRow>(rows)};
+  const TrialComparator ranking{std::span<const TrialRow>(rows)};
   const auto beats = [&](const TrialRow& a, const TrialRow& b) {  // at least as good in both, better in one
     const double time_a = ranking.time(a), time_b = ranking.time(b);
     return same_axes(a, b) && !is_untimed(a.measurement) && time_a <= time_b &&
@@ -121,7 +121,7 @@ std::vector<std::vector<const TrialRow*>> fronts_of(std::span<const TrialRow* co
 }
 
 std::vector<ParetoPoint> placed(const PredictedFrontier& frontier, std::span<const TrialRow* const> rows,
-                                const Ranking& ranking, const ByteUnit& unit, double slowest) {
+                                const TrialComparator& ranking, const ByteUnit& unit, double slowest) {
   const auto is_of_it = [&](const TrialRow* row) {
     return row->batch == frontier.batch && row->sequence == frontier.sequence && usable(row->measurement) &&
            row->measurement.step_ms.median > 0;
@@ -139,7 +139,7 @@ std::vector<ParetoPoint> placed(const PredictedFrontier& frontier, std::span<con
 ParetoPlot pareto_plot_of(std::span<const TrialRow> rows, int64_t budget_bytes,
                           std::span<const PredictedFrontier> frontiers) {
   ParetoPlot plot;
-  const Ranking ranking(rows);
+  const TrialComparator ranking(rows);
   plot.time_name = ranking.title();
   plot.time_unit = ranking.unit();
   int64_t largest = 0;

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/answer/result/ranking.h"
+#include "core/answer/result/trial_comparator.h"
 #include "core/base/layout.h"
 
 namespace memtune::result {
@@ -26,7 +26,7 @@ struct ParetoPoint {
 
 struct ParetoPlot {
   ByteUnit unit{"GiB", 1};
-  std::string time_name, time_unit;                 // "step ms" and "ms", from Ranking
+  std::string time_name, time_unit;                 // "step ms" and "ms", from TrialComparator
   int time_digits = 1;                              // decimals that distinguish the points
   std::vector<ParetoPoint> points;                  // best first, as in the table; they point to the rows
   std::vector<std::vector<ParetoPoint>> fronts;     // one per batch and sequence, by peak
@@ -47,6 +47,6 @@ inline bool budget_is_near(double budget, double least_peak, double most_peak) {
 // Converts a frontier to the units of a plot of `rows`. Time for the same work depends on batch and sequence. Points
 // are sorted by peak; those much slower than `slowest`, a time of the plot, are left out.
 std::vector<ParetoPoint> placed(const PredictedFrontier& frontier, std::span<const TrialRow* const> rows,
-                                const Ranking& ranking, const ByteUnit& unit, double slowest);
+                                const TrialComparator& ranking, const ByteUnit& unit, double slowest);
 
 }  // namespace memtune::result

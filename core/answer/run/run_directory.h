@@ -38,7 +38,7 @@ struct TrialSpec {
   std::optional<int64_t> batch, sequence;  // set only for an axis
   std::string key;
   std::string folder;                                     // relative to the run directory
-  std::vector<result::SaveMeasurement> saves = {};        // under its plan, or by the command itself, if measured
+  std::vector<result::StateSaveMeasurement> saves = {};   // under its plan, or by the command itself, if measured
   std::vector<std::string> notes = {};                    // for the user
   std::optional<result::TrialPrediction> predicted = {};  // made before it ran
 };

@@ -6,8 +6,8 @@
 #include <optional>
 #include <set>
 
+#include "core/answer/trainer/flag_mapping.h"
 #include "core/answer/trainer/strategy_translator.h"
-#include "core/answer/trainer/training_profile.h"
 #include "core/answer/trainer/user_settings.h"
 #include "core/base/json.h"
 #include "core/base/layout.h"
@@ -22,7 +22,7 @@ constexpr int kMaxNames = 16;  // limit of "${key}" references in a value, neste
 
 class Filler {
  public:
-  Filler(const UserSettings& own, const TrainingProfile& profile) : own_(own), profile_(profile) {}
+  Filler(const UserSettings& own, const FlagMapping& profile) : own_(own), profile_(profile) {}
 
   // Replaces "{key}" and "{key|default}" with values; "[...]" is omitted if a key in it has none. None if any other key
   // has no value. Appends the keys that have a value to `keys`, and those that have none to `missing`.
@@ -45,7 +45,7 @@ class Filler {
     return missing.empty() ? std::optional(text) : std::nullopt;
   }
 
-  bool meets(const TrainingRow& row) const {
+  bool meets(const FlagRule& row) const {
     return std::ranges::all_of(row.when,
                                [&](const auto& one) { return matches(own_.value(one.first), parse_json(one.second)); });
   }
@@ -89,7 +89,7 @@ class Filler {
   }
 
   const UserSettings& own_;
-  const TrainingProfile& profile_;
+  const FlagMapping& profile_;
 };
 
 // A setting of the config or the command, whose value is no mapping.
@@ -118,7 +118,7 @@ bool is_off(const json& value) {
   return value.is_null() || value == json(false) || value == json("") || (value.is_structured() && value.empty());
 }
 
-bool has_harmless_value(const TrainingProfile& profile, const std::string& key, const json& value) {
+bool has_harmless_value(const FlagMapping& profile, const std::string& key, const json& value) {
   const auto found = profile.harmless.find(key);
   if (found == profile.harmless.end()) return false;
   const auto harmless = [&](const json& one) { return std::ranges::count(found->second, print_json(one)) > 0; };
@@ -127,9 +127,9 @@ bool has_harmless_value(const TrainingProfile& profile, const std::string& key, 
 
 // The keys that rows use whatever their value is: those in braces on which the row has no condition. A refusal only
 // shows them.
-std::set<std::string> keys_in_braces(const TrainingProfile& profile) {
+std::set<std::string> keys_in_braces(const FlagMapping& profile) {
   std::set<std::string> keys;
-  for (const TrainingRow& row : profile.rows)
+  for (const FlagRule& row : profile.rows)
     for (const std::string& form : {row.value, row.note})
       for (size_t at = form.find('{'); at != form.npos; at = form.find('{', at + 1))
         if (const std::string key = form.substr(at + 1, form.find_first_of("}|", at) - at - 1); !row.when.contains(key))
@@ -148,7 +148,7 @@ std::set<std::string> keys_of_strategies(const TrainerProfile& trainer) {
 // Finds the settings that neither a flag nor a note nor a strategy depends on.
 class Unmeasured {
  public:
-  Unmeasured(const TrainingProfile& profile, const TrainerProfile& trainer, const UserSettings& own)
+  Unmeasured(const FlagMapping& profile, const TrainerProfile& trainer, const UserSettings& own)
       : profile_(profile), own_(own), used_(keys_in_braces(profile)) {
     used_.merge(keys_of_strategies(trainer));
   }
@@ -171,7 +171,7 @@ class Unmeasured {
            });
   }
 
-  const TrainingProfile& profile_;
+  const FlagMapping& profile_;
   const UserSettings& own_;
   std::set<std::string> used_;
 };
@@ -190,9 +190,9 @@ std::string shown(const Leaf& leaf) { return leaf.path + ": " + shorten(print_js
 }  // namespace
 
 MemtuneFlags native_flags(const std::string& trainer, const std::string& text, const std::string& name,
-                          const std::vector<std::string>& command, Images images) {
+                          const std::vector<std::string>& command, ImagePolicy images) {
   const TrainerProfile profile = read_space_profile(trainer);  // throws for an unknown trainer, with the nearest name
-  const TrainingProfile training = read_training_profile(trainer);
+  const FlagMapping training = read_training_profile(trainer);
   const UserSettings own(profile, text, name, command, profile.releases);
   own.check_kinds();
   const Filler filler(own, training);
@@ -200,7 +200,7 @@ MemtuneFlags native_flags(const std::string& trainer, const std::string& text, c
   MemtuneFlags found;
   found.command = training.command;
   std::set<std::string> seen, mentioned;
-  for (const TrainingRow& row : training.rows) {
+  for (const FlagRule& row : training.rows) {
     if ((!row.flag.empty() && seen.contains(row.flag)) || !filler.meets(row)) continue;
     std::vector<std::string> set;  // keys of `any`
     for (const Leaf& leaf : leaves)
@@ -214,7 +214,7 @@ MemtuneFlags native_flags(const std::string& trainer, const std::string& text, c
     if (!filled && !row.flag.empty() && !row.when.empty()) found.missing.emplace(row.flag, missing);
     if (!filled) continue;
     if (row.flag.empty()) {
-      const bool refused = !row.refusal.empty() && (!row.images || images == Images::refused);
+      const bool refused = !row.refusal.empty() && (!row.images || images == ImagePolicy::refused);
       (refused ? found.refusals : found.notes).push_back(set.empty() ? *filled : listed(set) + ": " + *filled);
       continue;
     }

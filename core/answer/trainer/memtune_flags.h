@@ -26,10 +26,10 @@ struct MemtuneFlags {
 
 // `text` is the config and `name` its file name (.yaml, .yml or .json); both "" without a config. Settings among the
 // words of `command` take precedence. Throws a one-line UsageError for an unknown trainer, or one whose config does not
-// define the model. Also throws for an unreadable config or a key of the wrong kind. `Images::left_out` makes notes of
-// the refusals that concern images alone.
-enum class Images { refused, left_out };
+// define the model. Also throws for an unreadable config or a key of the wrong kind. `ImagePolicy::left_out` makes
+// notes of the refusals that concern images alone.
+enum class ImagePolicy { refused, left_out };
 MemtuneFlags native_flags(const std::string& trainer, const std::string& text, const std::string& name,
-                          const std::vector<std::string>& command = {}, Images images = Images::refused);
+                          const std::vector<std::string>& command = {}, ImagePolicy images = ImagePolicy::refused);
 
 }  // namespace memtune::trainer

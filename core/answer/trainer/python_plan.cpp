@@ -81,10 +81,10 @@ std::string template_of(const Words& words) {
 // Throws UsageError for placements that the file does not support.
 std::optional<PythonStates> states_of(const plan::Plan& plan, const plan::ProgramFacts& facts,
                                       const result::TrialRow& row, const report::Report& report,
-                                      PythonPlanMode running) {
+                                      ExecutionMode running) {
   if (!plan.offloads_states()) return {};
   const std::string name = "'" + row.measurement.strategy + "' offloads ";
-  if (running == PythonPlanMode::compiled)
+  if (running == ExecutionMode::compiled)
     throw UsageError(name + "parameters and optimizer states, which works with eager blocks only: leave out --compile");
   PythonStates states{.deferred = row.passes > 1 || report.clips_gradients};
   for (const plan::StatePlacement& place : plan.states) {
@@ -107,11 +107,11 @@ std::optional<PythonStates> states_of(const plan::Plan& plan, const plan::Progra
 }
 
 PythonPlanData data_of(const ProgramBlockPolicies& treated, const plan::Plan& plan, const plan::ProgramFacts& facts,
-                       const result::TrialRow& row, const report::Report& report, PythonPlanMode running) {
+                       const result::TrialRow& row, const report::Report& report, ExecutionMode running) {
   const plan::TransferSettings& transfer = plan.transfer;
   const bool ahead = transfer.schedule == plan::OffloadGranularity::block || transfer.prefetch_bytes > 0;
   PythonPlanData data;
-  data.compiled = running == PythonPlanMode::compiled;
+  data.compiled = running == ExecutionMode::compiled;
   data.offloads_activations = data.compiled || offloads_activations(treated);
   data.name = row.measurement.strategy;
   data.path = list_path(facts.blocks.front().region);
@@ -178,7 +178,7 @@ bool offloads_outside_parameters(const plan::Plan& plan) {
 }
 
 PythonPlan write_python_plan(const plan::Plan& plan, const plan::ProgramFacts& facts, const result::TrialRow& row,
-                             const report::Report& report, PythonPlanMode running) {
+                             const report::Report& report, ExecutionMode running) {
   if (row.measurement.outcome != result::Outcome::ok)
     throw UsageError("'" + row.measurement.strategy + "' did not work here (" + to_string(row.measurement.outcome) +
                      "): export a strategy that did");
@@ -187,7 +187,8 @@ PythonPlan write_python_plan(const plan::Plan& plan, const plan::ProgramFacts& f
           treated.notes};
 }
 
-PythonPlanCopy copy_python_plan(const std::string& text, const result::TrialRow& row, const report::Report& report) {
+RegeneratedPythonPlan copy_python_plan(const std::string& text, const result::TrialRow& row,
+                                       const report::Report& report) {
   const std::string file = file_of(read_python_data(text));
   const bool same = text.ends_with(file) && is_comments(text.substr(0, text.size() - file.size()));
   return {head(notes_about(row.measurement.strategy, report), row, report) + file, same};

@@ -12,7 +12,7 @@
 
 namespace memtune::trainer {
 
-enum class PythonPlanMode { eager, compiled };  // how Python runs the model's blocks
+enum class ExecutionMode { eager, compiled };  // how Python runs the model's blocks
 
 struct PythonPlan {
   std::string text;
@@ -25,16 +25,17 @@ bool offloads_outside_parameters(const plan::Plan& plan);
 // `row` was measured under `plan`, which is for the program of `facts`. Throws UsageError for a model without blocks,
 // for a failed trial, and for parameters and optimizer states in places that the file does not support.
 PythonPlan write_python_plan(const plan::Plan& plan, const plan::ProgramFacts& facts, const result::TrialRow& row,
-                             const report::Report& report, PythonPlanMode running = PythonPlanMode::eager);
+                             const report::Report& report, ExecutionMode running = ExecutionMode::eager);
 
-struct PythonPlanCopy {
+struct RegeneratedPythonPlan {
   std::string text;
   bool same = false;  // equal to the file read, apart from comments at its top
 };
 
 // Writes a file of a run's folder again: its data, with this memtune's code and comments about `row`. Takes nothing
 // else from `text`, because the file is untrusted. Throws UsageError if the data is unreadable.
-PythonPlanCopy copy_python_plan(const std::string& text, const result::TrialRow& row, const report::Report& report);
+RegeneratedPythonPlan copy_python_plan(const std::string& text, const result::TrialRow& row,
+                                       const report::Report& report);
 
 // A source file of the template: "plan", or a name that it includes by a mark. "# [include values]" inserts
 // memtune_values.py from its first line of "# --- " on. Lines after a mark like "# [moves]" go only into files for

@@ -23,7 +23,7 @@ namespace memtune::trainer {
 namespace {
 
 using nlohmann::json;
-using result::SettingWords;
+using result::SettingSyntax;
 
 // Flags of scripts without a trainer.
 constexpr std::array<std::string_view, 8> kBatchFlags = {"batch-size",
@@ -116,7 +116,7 @@ void find_config(const TrainerProfile& profile, TrainerCommand& run) {
         run.config_name = word, run.config_text = read_file(word);
 }
 
-std::vector<SettingWords> words_of_trainer(TrainerCommand run) {
+std::vector<SettingSyntax> words_of_trainer(TrainerCommand run) {
   ResolvedTrainer known = known_trainer(run.trainer, {});
   TrainerProfile& profile = known.profile;
   choose_arguments(profile, run.command);
@@ -124,7 +124,7 @@ std::vector<SettingWords> words_of_trainer(TrainerCommand run) {
   const UserSettings settings(profile, run.config_text, run.config_name, run.command, known.releases,
                               UserSettings::Absent::allowed);
   const KeyTexts texts(profile, settings);
-  std::vector<SettingWords> words;
+  std::vector<SettingSyntax> words;
   for (const auto& [setting, text] : profile.remedies) {
     const json keys = parse_json(text);
     words.push_back({setting, keys.is_string() ? keys.get<std::string>() : texts.of(changes_of(keys))});
@@ -135,7 +135,7 @@ std::vector<SettingWords> words_of_trainer(TrainerCommand run) {
 
 }  // namespace
 
-std::vector<SettingWords> remedy_words(const TrainerCommand& run) {
+std::vector<SettingSyntax> remedy_words(const TrainerCommand& run) {
   if (std::ranges::find(trainers(), run.trainer) != trainers().end()) try {
       return words_of_trainer(run);
     } catch (const UsageError&) {  // the trainer itself reports what is wrong in a config
@@ -144,7 +144,7 @@ std::vector<SettingWords> remedy_words(const TrainerCommand& run) {
       return {};
     }
   const std::optional<std::string> batch = halved_flag(run.command);
-  return batch ? std::vector<SettingWords>{{"batch", *batch}} : std::vector<SettingWords>();
+  return batch ? std::vector<SettingSyntax>{{"batch", *batch}} : std::vector<SettingSyntax>();
 }
 
 }  // namespace memtune::trainer

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/record/measurement/setting_words.h"
+#include "core/record/measurement/setting_syntax.h"
 
 namespace memtune::trainer {
 
@@ -15,6 +15,6 @@ struct TrainerCommand {
 };
 
 // A setting that cannot be made smaller has the text "". A config that cannot be read has no words.
-std::vector<result::SettingWords> remedy_words(const TrainerCommand& run);
+std::vector<result::SettingSyntax> remedy_words(const TrainerCommand& run);
 
 }  // namespace memtune::trainer

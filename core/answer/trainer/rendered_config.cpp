@@ -32,14 +32,14 @@ std::string in_python(const json& value) {
 
 // A line for each call: name = dict(key=value)  # of(..., **name)
 std::vector<std::string> call_lines(const TrainerProfile& profile, const Changes& changes) {
-  const auto is_of = [](const ProgramCall& call, const std::string& key) {
+  const auto is_of = [](const SettingsCall& call, const std::string& key) {
     return std::ranges::count(call.keys, key) > 0;
   };
   const auto is_of_any = [&](const std::string& key) {
-    return std::ranges::any_of(profile.calls, [&](const ProgramCall& call) { return is_of(call, key); });
+    return std::ranges::any_of(profile.calls, [&](const SettingsCall& call) { return is_of(call, key); });
   };
   std::vector<std::string> lines;
-  for (const ProgramCall& call : profile.calls) {
+  for (const SettingsCall& call : profile.calls) {
     std::vector<std::string> arguments;
     for (const auto& [key, value] : changes) {
       if (!value || !(is_of(call, key) || (call.keys.empty() && !is_of_any(key)))) continue;

@@ -11,15 +11,15 @@ namespace memtune::trainer {
 namespace {
 
 using result::SaveIntervalAdvice;
-using result::SaveMeasurement;
+using result::StateSaveMeasurement;
 
 size_t place_of(const std::string& mode) {
   return static_cast<size_t>(std::ranges::find(kSaveModes, mode) - kSaveModes.begin());
 }
 
-std::vector<SaveMeasurement> of_trainer(const Trainer& trainer, std::vector<SaveMeasurement> saves) {
+std::vector<StateSaveMeasurement> of_trainer(const Trainer& trainer, std::vector<StateSaveMeasurement> saves) {
   const size_t known = std::min(trainer.save_modes, kSaveModes.size());
-  std::erase_if(saves, [&](const SaveMeasurement& save) { return place_of(save.mode) >= known; });
+  std::erase_if(saves, [&](const StateSaveMeasurement& save) { return place_of(save.mode) >= known; });
   return saves;
 }
 

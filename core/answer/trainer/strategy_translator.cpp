@@ -181,7 +181,7 @@ bool StrategyTranslator::may_hold(const ExclusionRule& rule, const Changes& chan
   return about;
 }
 
-bool StrategyTranslator::takes(TrainerKeys& keys, std::string& why) const {
+bool StrategyTranslator::takes(StrategyKeys& keys, std::string& why) const {
   for (const ExclusionRule& rule : profile_.rules) {
     if (!may_hold(rule, keys.changes)) continue;
     const bool known = own_.has_config() && !rule.when.contains("$command");
@@ -194,7 +194,7 @@ bool StrategyTranslator::takes(TrainerKeys& keys, std::string& why) const {
   return true;
 }
 
-std::optional<TrainerKeys> StrategyTranslator::keys_of(const Strategy& strategy, std::string& why) const {
+std::optional<StrategyKeys> StrategyTranslator::keys_of(const Strategy& strategy, std::string& why) const {
   const std::string text = to_string(plain(strategy));
   for (const StrategyMapping& expression : profile_.strategies) {
     if (expression.read || !conditions_hold(expression.when, own_)) continue;
@@ -208,7 +208,7 @@ std::optional<TrainerKeys> StrategyTranslator::keys_of(const Strategy& strategy,
       why = of_blocks(*filling->n, blocks_);
       continue;
     }
-    TrainerKeys keys{{}, expression.notes};
+    StrategyKeys keys{{}, expression.notes};
     for (const auto& [key, value] : expression.set) {
       const json wanted = filled(parse_json(value), *filling, profile_.names);
       keys.changes[key] = wanted.is_null() ? std::nullopt : std::optional(print_json(wanted));

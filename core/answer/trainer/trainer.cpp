@@ -71,7 +71,7 @@ class Exporter {
  private:
   std::string in_keys() const { return " in keys of " + name_ + " " + known_.releases.at(known_.package); }
 
-  std::optional<TrainerKeys> exact(const TrialRow& row, std::string& why) const {
+  std::optional<StrategyKeys> exact(const TrialRow& row, std::string& why) const {
     const std::optional<plan::Strategy> strategy = plan::Strategy::of_name(effective_strategy(row.measurement));
     return strategy ? dialect_.keys_of(*strategy, why) : std::nullopt;
   }
@@ -82,7 +82,7 @@ class Exporter {
 
   ConfigChanges keys_of(const TrialRow& row) const {
     std::string why;
-    const TrainerKeys keys = *exact(row, why);
+    const StrategyKeys keys = *exact(row, why);
     ConfigChanges config{keys.changes, keys.notes};
     const std::string& known = read_release();
     if (known_.releases.at(known_.package) != known)
@@ -126,7 +126,7 @@ class Exporter {
     const int64_t most = report_.budget_bytes > 0 ? report_.budget_bytes : required_bytes(row);
     std::ranges::copy_if(rows, std::back_inserter(fitting),
                          [&](const TrialRow* other) { return required_bytes(*other) <= most; });
-    const result::Ranking ranking{std::span<const TrialRow>(report_.rows)};
+    const result::TrialComparator ranking{std::span<const TrialRow>(report_.rows)};
     if (!fitting.empty()) return result::choose(fitting, ranking, report_.goal);
     if (rows.empty() || report_.budget_bytes > 0) refuse(row, rows);
     return result::choose(rows, ranking, result::Goal::memory);

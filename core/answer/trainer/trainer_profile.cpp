@@ -124,9 +124,9 @@ StrategyMapping read_expression(const json& json, const std::string& path) {
   return expression;
 }
 
-ProgramCall read_call(const json& json, const std::string& path) {
+SettingsCall read_call(const json& json, const std::string& path) {
   JsonObjectReader object(json, path);
-  ProgramCall call;
+  SettingsCall call;
   object.read("name", call.name);
   object.read("of", call.of);
   object.read("keys", call.keys);
@@ -170,7 +170,7 @@ Conditions read_conditions(JsonObjectReader& object, const char* key) {
 }
 
 std::string unknown_trainer(const std::string& name, std::span<const std::string> known) {
-  if (const CommandTrainer* other = find_command_trainer(name))
+  if (const CommandOnlyTrainer* other = find_command_trainer(name))
     return std::string(other->name) +
            " has no description in memtune, so its command is measured: " + std::string(other->command);
   const auto same = std::ranges::find_if(known, [&](const std::string& one) { return is_same_name(one, name); });

@@ -89,7 +89,7 @@ struct ShardingKeys {
 };
 
 // A call in a program that takes settings as keyword arguments.
-struct ProgramCall {
+struct SettingsCall {
   std::string name;               // of the mapping that is written
   std::string of;                 // what is called
   std::vector<std::string> keys;  // empty: all that no other call has
@@ -114,7 +114,7 @@ struct TrainerProfile {
   std::map<std::string, std::vector<std::string>> closed;  // mappings that only allow `settings` and these keys
   std::map<std::string, std::string> program;              // if the config is a program: value -> its code
   std::string import;                                      // the import line for that code
-  std::vector<ProgramCall> calls;                          // if its settings are arguments of calls
+  std::vector<SettingsCall> calls;                         // if its settings are arguments of calls
   std::string loss;                                        // how the trainer's loss differs from memtune's
   std::vector<std::string> combinations;
   std::vector<ExclusionRule> rules;

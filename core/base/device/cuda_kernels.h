@@ -68,7 +68,7 @@ struct CudaKernelTable {
   // Overwrites the logits with the gradient of outer[row] * (log probability of the row's target). normalizers[row]:
   // the logarithm of the sum of the exponentials of all scaled logits.
   void (*differentiate_logits)(const LogitTile& tile, const float* normalizers, const float* outer, int device);
-  // Adds the hash of `size` bytes to `to` [2]: core/base/device/mixed_word.h. Zeros fill the last word.
+  // Adds the hash of `size` bytes to `to` [2]: core/base/device/word_hash.h. Zeros fill the last word.
   void (*hash_memory)(const void* from, int64_t size, uint64_t* to, int device);
 };
 

@@ -17,7 +17,7 @@
 #include <memory>
 
 #include "core/plan/strategy/plan.h"
-#include "core/record/trace/value_event_recorder.h"
+#include "core/record/trace/activation_event_recorder.h"
 
 namespace memtune::autograd {
 

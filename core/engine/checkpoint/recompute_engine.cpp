@@ -55,7 +55,7 @@ class Capture final : public autograd::SavedTensorPacker {
 
 at::Storage RecordedOp::make(SavedStorage& value) { return engine.make(*this, value); }
 
-at::Tensor PrivateSaveHandle::tensor() const { return instance_->engine.saved_by(*instance_, save_); }
+at::Tensor RecomputedSaveHandle::tensor() const { return instance_->engine.saved_by(*instance_, save_); }
 
 at::Storage RecomputeEngine::make(RecordedOp& instance, SavedStorage& value) {
   if (at::Storage storage = passed(value)) return storage;

@@ -20,7 +20,7 @@
 #include "core/base/device/stream_timer.h"
 #include "core/base/device/torch/torch_device.h"
 #include "core/engine/checkpoint/recorded_op.h"
-#include "core/model/program/parameter_provider.h"
+#include "core/model/program/parameter_hooks.h"
 
 namespace memtune::checkpoint {
 
@@ -40,7 +40,7 @@ class RecomputeEngine {
   }
 
   // Makes recomputed ops gather the sharded parameters that they read. Null: all parameters are on the device.
-  void set_parameters(program::ParameterProvider* parameters) { parameters_ = parameters; }
+  void set_parameters(program::ParameterHooks* parameters) { parameters_ = parameters; }
 
   // Backward is now in this block.
   void enter_block(int block) { block_ = block; }
@@ -53,7 +53,7 @@ class RecomputeEngine {
   // other tensors.
   at::Tensor saved_by(RecordedOp& instance, int save);
 
-  void set_recorder(trace::ValueEventRecorder* recorder) { recorder_ = recorder; }
+  void set_recorder(trace::ActivationEventRecorder* recorder) { recorder_ = recorder; }
   int64_t reruns() const { return reruns_; }
   int64_t recomputed_bytes() const { return recomputed_bytes_; }     // of values with a consumer; never reset
   std::chrono::nanoseconds host_time() const { return host_time_; }  // of the ops themselves; never reset
@@ -78,8 +78,8 @@ class RecomputeEngine {
   // temporary values, by block that is being recomputed
   std::map<int, std::unordered_map<const autograd::SavedStorage*, at::Storage>> passed_;
   device::StreamTimer timer_;
-  trace::ValueEventRecorder* recorder_ = nullptr;
-  program::ParameterProvider* parameters_ = nullptr;
+  trace::ActivationEventRecorder* recorder_ = nullptr;
+  program::ParameterHooks* parameters_ = nullptr;
   int64_t reruns_ = 0, recomputed_bytes_ = 0;
   std::chrono::nanoseconds host_time_{0};
 };

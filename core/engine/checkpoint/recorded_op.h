@@ -72,19 +72,19 @@ using RecordedOpPtr = std::shared_ptr<RecordedOp>;
 
 // A consumer of a tensor that an op saved only for its own backward. Recomputing the op captures the tensor while this
 // object lives. Move-only.
-class PrivateSaveHandle {
+class RecomputedSaveHandle {
  public:
   // `save`: index of the save among those of the op.
-  PrivateSaveHandle(RecordedOpPtr instance, int save) : instance_(std::move(instance)), save_(save) {
+  RecomputedSaveHandle(RecordedOpPtr instance, int save) : instance_(std::move(instance)), save_(save) {
     instance_->captured[save_];
   }
-  PrivateSaveHandle(PrivateSaveHandle&&) noexcept = default;
-  PrivateSaveHandle& operator=(PrivateSaveHandle&& other) noexcept {
+  RecomputedSaveHandle(RecomputedSaveHandle&&) noexcept = default;
+  RecomputedSaveHandle& operator=(RecomputedSaveHandle&& other) noexcept {
     std::swap(instance_, other.instance_);
     std::swap(save_, other.save_);
     return *this;
   }
-  ~PrivateSaveHandle() {
+  ~RecomputedSaveHandle() {
     if (instance_) instance_->captured.erase(save_);
   }
 

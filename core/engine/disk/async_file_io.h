@@ -27,7 +27,7 @@ using AlignedBuffer = std::unique_ptr<char[], FreeDeleter>;
 AlignedBuffer aligned_bytes(int64_t bytes);
 
 // One read or write between a file and memory.
-struct DiskTransfer {
+struct IoSubmission {
   enum class Kind { read, write } kind = Kind::read;
   int64_t offset = 0;  // in the file
   char* data = nullptr;
@@ -45,7 +45,7 @@ class AsyncFileIo {
   virtual ~AsyncFileIo() = default;
   // Starts a transfer and returns at once: 0, or -errno if it was not started. Thread: any. At most `depth` transfers
   // may be submitted and not yet reaped.
-  virtual int submit(const DiskTransfer& transfer, size_t tag) = 0;
+  virtual int submit(const IoSubmission& transfer, size_t tag) = 0;
   // Blocks until a started transfer has ended. Call it from one thread only, and only if there is one.
   virtual IoCompletion reap() = 0;
   // Registers memory that many transfers will use; it must outlive this object. A hint without guaranteed effect.

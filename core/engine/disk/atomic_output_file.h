@@ -1,4 +1,4 @@
-// A new file written by transfers. Like OutputFile, it has a temporary name until it is complete.
+// A new file written by transfers. Like AtomicFileWriter, it has a temporary name until it is complete.
 #pragma once
 
 #include <filesystem>
@@ -24,7 +24,7 @@ class AtomicOutputFile final : public TransferFile {
 
  private:
   std::filesystem::path path_;
-  OutputFile file_;
+  AtomicFileWriter file_;
 };
 
 }  // namespace memtune::disk

@@ -91,7 +91,7 @@ RequestPtr BlockStore::write(const ScratchBlock& block, const char* data, std::f
   const std::shared_ptr<BlockState> state = block.state_;
   RequestQueue::Job job;
   // The kernel only reads from `data`.
-  job.transfer = {DiskTransfer::Kind::write, state->offset, const_cast<char*>(data), round_up(state->bytes)};
+  job.transfer = {IoSubmission::Kind::write, state->offset, const_cast<char*>(data), round_up(state->bytes)};
   job.prepare = [this, state, data, before = std::move(before)] {
     if (before) before();
     state->checksum = checksum(*state, data, write_checksum_ns_);
@@ -106,7 +106,7 @@ RequestPtr BlockStore::read(const ScratchBlock& block, char* data, std::function
   const std::shared_ptr<BlockState> state = block.state_;
   if (!state->written) throw Error("a block was read that was never written");
   RequestQueue::Job job;
-  job.transfer = {DiskTransfer::Kind::read, state->offset, data, round_up(state->bytes)};
+  job.transfer = {IoSubmission::Kind::read, state->offset, data, round_up(state->bytes)};
   job.prepare = [written = state->written, before = std::move(before)] {
     written->wait();
     if (before) before();

@@ -23,7 +23,7 @@ class Pieces {
 };
 
 // Transfers the whole file once.
-double gb_per_s(const ScratchFile& file, IoBackend backend, DiskTransfer::Kind kind, Pieces& pieces) {
+double gb_per_s(const ScratchFile& file, IoBackend backend, IoSubmission::Kind kind, Pieces& pieces) {
   FirstFailure failure;
   RequestQueue queue(file, file.start_io(kDepth, backend), kDepth, failure);
   std::vector<RequestPtr> requests;
@@ -41,7 +41,7 @@ double gb_per_s(const ScratchFile& file, IoBackend backend, DiskTransfer::Kind k
 double new_file_gb_per_s(ScratchFile& file, int64_t bytes, IoBackend backend, Pieces& pieces) {
   const auto start = std::chrono::steady_clock::now();
   file.grow(bytes);
-  gb_per_s(file, backend, DiskTransfer::Kind::write, pieces);
+  gb_per_s(file, backend, IoSubmission::Kind::write, pieces);
   file.sync();
   const std::chrono::nanoseconds time = std::chrono::steady_clock::now() - start;
   return static_cast<double>(bytes) / static_cast<double>(time.count());
@@ -66,8 +66,8 @@ DiskSpeed probe_disk(const std::filesystem::path& directory, int64_t bytes, bool
   DiskSpeed speed;
   speed.new_file_gb_per_s = new_file_gb_per_s(file, round_up(bytes), backend, pieces);
   speed.how = file.describe(*file.start_io(1, backend));
-  speed.write_gb_per_s = gb_per_s(file, backend, DiskTransfer::Kind::write, pieces);
-  speed.read_gb_per_s = gb_per_s(file, backend, DiskTransfer::Kind::read, pieces);
+  speed.write_gb_per_s = gb_per_s(file, backend, IoSubmission::Kind::write, pieces);
+  speed.read_gb_per_s = gb_per_s(file, backend, IoSubmission::Kind::read, pieces);
   return speed;
 }
 

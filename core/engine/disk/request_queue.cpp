@@ -14,29 +14,29 @@ constexpr int kEmptyResults = 100;  // consecutive interruptions and empty resul
 bool passing(int64_t error) { return error == EINTR || error == EAGAIN; }
 
 // The rest of `transfer` after `moved` bytes.
-DiskTransfer rest_of(const DiskTransfer& transfer, int64_t moved) {
+IoSubmission rest_of(const IoSubmission& transfer, int64_t moved) {
   return {transfer.kind, transfer.offset + moved, transfer.data + moved, transfer.bytes - moved};
 }
 
 }  // namespace
 
-bool Request::done() const {
+bool PendingTransfer::done() const {
   std::lock_guard lock(mutex_);
   return jobs_left_ == 0;
 }
 
-void Request::wait() const {
+void PendingTransfer::wait() const {
   std::unique_lock lock(mutex_);
   finished_.wait(lock, [this] { return jobs_left_ == 0; });
   if (error_) std::rethrow_exception(error_);
 }
 
-void Request::start() {
+void PendingTransfer::start() {
   std::lock_guard lock(mutex_);
   if (started_ == Clock::time_point()) started_ = Clock::now();
 }
 
-void Request::finish(std::exception_ptr error) {
+void PendingTransfer::finish(std::exception_ptr error) {
   {
     std::lock_guard lock(mutex_);
     if (!error_) error_ = std::move(error);
@@ -179,7 +179,7 @@ bool RequestQueue::arrive(const IoCompletion& completion) {
     if (flight.job.check) flight.job.check();
     land(place, nullptr);
   } catch (...) {
-    if (flight.job.transfer.kind == DiskTransfer::Kind::read && !flight.read_again) return read_again(place);
+    if (flight.job.transfer.kind == IoSubmission::Kind::read && !flight.read_again) return read_again(place);
     land(place, std::current_exception());
   }
   return true;
@@ -187,7 +187,7 @@ bool RequestQueue::arrive(const IoCompletion& completion) {
 
 // Returns true if all bytes have been transferred.
 bool RequestQueue::advance(Flight& flight, int64_t result) const {
-  const DiskTransfer rest = rest_of(flight.job.transfer, flight.moved);
+  const IoSubmission rest = rest_of(flight.job.transfer, flight.moved);
   if (result >= rest.bytes) return true;
   if (result < 0 && !passing(-result)) std::rethrow_exception(file_.failure_of(static_cast<int>(-result), rest));
   const int64_t progress = std::max<int64_t>(0, result) / kAlignment * kAlignment;
@@ -214,7 +214,7 @@ bool RequestQueue::read_again(size_t place) {
 // --- both ---
 
 void RequestQueue::submit(size_t place) {
-  const DiskTransfer transfer = rest(place);
+  const IoSubmission transfer = rest(place);
   int result = 0;
   for (int tries = 0; tries < kEmptyResults; ++tries) {
     result = io_->submit(transfer, place);
@@ -229,7 +229,7 @@ RequestQueue::Flight& RequestQueue::at(size_t place) {
   return *places_[place];
 }
 
-DiskTransfer RequestQueue::rest(size_t place) {
+IoSubmission RequestQueue::rest(size_t place) {
   std::lock_guard lock(mutex_);
   return rest_of(places_[place]->job.transfer, places_[place]->moved);
 }

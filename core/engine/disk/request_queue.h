@@ -1,7 +1,7 @@
 // Queue for one direction of a file. Requests enter in order, are prepared by one thread, run in the background,
 // several at a time, and are completed by a second thread.
 //
-//   push() ──> waiting ── prepare ──> in flight ── resumed, retried ──> check ──> Request::done()
+//   push() ──> waiting ── prepare ──> in flight ── resumed, retried ──> check ──> PendingTransfer::done()
 //
 // Two threads, because preparing waits for a device, which must not delay the completion of other transfers.
 #pragma once
@@ -22,9 +22,9 @@
 namespace memtune::disk {
 
 // A pending read or write of one or several jobs. Thread: any.
-class Request {
+class PendingTransfer {
  public:
-  explicit Request(int jobs = 1) : jobs_left_(jobs) {}
+  explicit PendingTransfer(int jobs = 1) : jobs_left_(jobs) {}
   // True when all jobs have ended, successfully or not.
   bool done() const;
   // Blocks until done. Throws the failure, to every caller.
@@ -44,7 +44,7 @@ class Request {
   std::chrono::steady_clock::time_point started_, ended_;
   std::exception_ptr error_;
 };
-using RequestPtr = std::shared_ptr<Request>;
+using RequestPtr = std::shared_ptr<PendingTransfer>;
 
 // The first failure on a file. All later requests fail with it.
 class FirstFailure {
@@ -71,10 +71,10 @@ struct IoStats {
 class RequestQueue {
  public:
   struct Job {
-    DiskTransfer transfer;
+    IoSubmission transfer;
     std::function<void()> prepare;  // before the transfer starts, in the order of push(); may wait
     std::function<void()> check;    // after all bytes arrived
-    RequestPtr request = std::make_shared<Request>();
+    RequestPtr request = std::make_shared<PendingTransfer>();
   };
 
   // `depth` limits the transfers in flight. `file` and `failure` must outlive the queue.
@@ -108,7 +108,7 @@ class RequestQueue {
 
   void submit(size_t place);
   Flight& at(size_t place);
-  DiskTransfer rest(size_t place);
+  IoSubmission rest(size_t place);
   void land(size_t place, std::exception_ptr error);
   void end(Job job, std::exception_ptr error);
   void count_flights(int change);

@@ -61,7 +61,7 @@ class ThreadIo final : public AsyncFileIo {
   ThreadIo(const ThreadIo&) = delete;
   ThreadIo& operator=(const ThreadIo&) = delete;
 
-  int submit(const DiskTransfer& transfer, size_t tag) override {
+  int submit(const IoSubmission& transfer, size_t tag) override {
     orders_.push({transfer, tag});
     return 0;
   }
@@ -74,16 +74,16 @@ class ThreadIo final : public AsyncFileIo {
 
  private:
   struct Order {
-    DiskTransfer transfer;
+    IoSubmission transfer;
     size_t tag = 0;
   };
 
   void work() {
     for (Order order; orders_.take(order);) completions_.push({order.tag, run(order.transfer)});
   }
-  int64_t run(const DiskTransfer& transfer) const {
+  int64_t run(const IoSubmission& transfer) const {
     const auto bytes = static_cast<size_t>(transfer.bytes);
-    const ssize_t moved = transfer.kind == DiskTransfer::Kind::read
+    const ssize_t moved = transfer.kind == IoSubmission::Kind::read
                               ? ::pread(file_, transfer.data, bytes, transfer.offset)
                               : ::pwrite(file_, transfer.data, bytes, transfer.offset);
     return moved < 0 ? -errno : moved;

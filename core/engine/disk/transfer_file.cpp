@@ -61,7 +61,7 @@ void TransferFile::sync() const {
   if (result < 0) std::rethrow_exception(failure(-result, "syncing it"));
 }
 
-void TransferFile::forget(const DiskTransfer& transfer) const {
+void TransferFile::forget(const IoSubmission& transfer) const {
   if (!direct_) ::posix_fadvise(descriptor(), transfer.offset, transfer.bytes, POSIX_FADV_DONTNEED);
 }
 
@@ -84,8 +84,8 @@ std::string TransferFile::words(int error, const std::string& doing) const {
   return free ? what + " (" + format_bytes(*free) + " free)" : what;
 }
 
-std::exception_ptr TransferFile::failure_of(int error, const DiskTransfer& transfer) const {
-  const std::string verb = transfer.kind == DiskTransfer::Kind::read ? "reading " : "writing ";
+std::exception_ptr TransferFile::failure_of(int error, const IoSubmission& transfer) const {
+  const std::string verb = transfer.kind == IoSubmission::Kind::read ? "reading " : "writing ";
   return failure(error, verb + format_bytes(transfer.bytes) + " at offset " + std::to_string(transfer.offset));
 }
 

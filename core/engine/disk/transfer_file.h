@@ -28,7 +28,7 @@ class TransferFile {
   void sync() const;
   // Drops the transferred range from the page cache, where it would only displace other data. No effect with direct
   // I/O.
-  void forget(const DiskTransfer& transfer) const;
+  void forget(const IoSubmission& transfer) const;
 
   // Throws DiskError if `backend` is refused.
   std::unique_ptr<AsyncFileIo> start_io(int depth, IoBackend backend) const;
@@ -37,7 +37,7 @@ class TransferFile {
 
   // The exception for errno `error`: a DiskFullError or another error. `doing` names the operation.
   virtual std::exception_ptr failure(int error, const std::string& doing) const = 0;
-  std::exception_ptr failure_of(int error, const DiskTransfer& transfer) const;
+  std::exception_ptr failure_of(int error, const IoSubmission& transfer) const;
 
  protected:
   // grow() leaves 1/`spared` of the free bytes to others; 0: none.

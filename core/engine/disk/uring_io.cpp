@@ -41,7 +41,7 @@ class UringIo final : public AsyncFileIo {
   UringIo(const UringIo&) = delete;
   UringIo& operator=(const UringIo&) = delete;
 
-  int submit(const DiskTransfer& transfer, size_t tag) override {
+  int submit(const IoSubmission& transfer, size_t tag) override {
     std::lock_guard lock(mutex_);
     if (broken_ != 0) return broken_;
     io_uring_sqe* entry = io_uring_get_sqe(&ring_);
@@ -87,10 +87,10 @@ class UringIo final : public AsyncFileIo {
   const char* name() const override { return "io_uring"; }
 
  private:
-  void prepare(io_uring_sqe& entry, const DiskTransfer& transfer) const {
+  void prepare(io_uring_sqe& entry, const IoSubmission& transfer) const {
     const auto bytes = static_cast<unsigned>(std::min(transfer.bytes, kLargestTransfer));
     const int place = pinned_place(transfer.data, bytes);
-    const bool read = transfer.kind == DiskTransfer::Kind::read;
+    const bool read = transfer.kind == IoSubmission::Kind::read;
     const int pinned = read ? IORING_OP_READ_FIXED : IORING_OP_WRITE_FIXED;
     const int plain = read ? IORING_OP_READ : IORING_OP_WRITE;
     io_uring_prep_rw(place < 0 ? plain : pinned, &entry, file_, transfer.data, bytes,

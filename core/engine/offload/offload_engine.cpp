@@ -13,7 +13,7 @@ using device::CopyDirection;
 using device::Stream;
 using schedule::CopyBatch;
 using schedule::CopyPart;
-using schedule::ScheduledTransfer;
+using schedule::OffloadedActivation;
 using Copies = std::vector<device::Device::Copy>;
 
 at::Storage new_storage(const device::Device& device, int64_t bytes) {
@@ -94,7 +94,7 @@ void OffloadEngine::forget(OffloadTransfer& transfer) noexcept {
 
 namespace {
 
-OffloadTransfer& of(ScheduledTransfer& transfer) { return static_cast<OffloadTransfer&>(transfer); }
+OffloadTransfer& of(OffloadedActivation& transfer) { return static_cast<OffloadTransfer&>(transfer); }
 
 }  // namespace
 
@@ -126,7 +126,7 @@ void OffloadEngine::begin_out() {
   if (settings_.side_stream) device_.wait(Stream::out, device_.record(Stream::compute));
 }
 
-schedule::CachedPiecePtr OffloadEngine::put(ScheduledTransfer& transfer, int64_t bytes) {
+schedule::CachedPiecePtr OffloadEngine::put(OffloadedActivation& transfer, int64_t bytes) {
   tier::HostTierPiecePtr piece = tier_.put(bytes, transfer.on_disk);
   piece->value = of(transfer).key_;
   return piece;
@@ -150,15 +150,15 @@ void OffloadEngine::stored(const CopyPart& part) {
   tier_.stored(tier::tier_piece(part.piece), of(*part.transfer).out_done_);
 }
 
-void OffloadEngine::free_source(ScheduledTransfer& transfer) {
+void OffloadEngine::free_source(OffloadedActivation& transfer) {
   const device::EventPtr& done = of(transfer).out_done_;
   if (done != seen_done_ && done->done()) seen_done_ = done;
   if (done != seen_done_) compute_waits(done);
   of(transfer).source_ = at::Storage();
 }
 
-void OffloadEngine::begin_in(std::span<ScheduledTransfer* const> transfers) {
-  for (ScheduledTransfer* transfer : transfers)
+void OffloadEngine::begin_in(std::span<OffloadedActivation* const> transfers) {
+  for (OffloadedActivation* transfer : transfers)
     if (!of(*transfer).target_) of(*transfer).target_ = new_storage(device_, transfer->bytes);
   // The new memory may have been freed by work that compute has not reached yet. The copy out ended before that work,
   // because compute waited for it before the source was freed.
@@ -180,6 +180,6 @@ void OffloadEngine::drop(const CopyPart& part) {
   tier_.drop(tier::tier_piece(part.piece), of(*part.transfer).in_done_);
 }
 
-void OffloadEngine::wait_in(ScheduledTransfer& transfer) { compute_waits(of(transfer).in_done_); }
+void OffloadEngine::wait_in(OffloadedActivation& transfer) { compute_waits(of(transfer).in_done_); }
 
 }  // namespace memtune::offload

@@ -21,7 +21,7 @@
 #include "core/plan/schedule/learned_offload_schedule.h"
 #include "core/plan/schedule/transfer_schedule.h"
 #include "core/plan/strategy/plan.h"
-#include "core/record/trace/value_event_recorder.h"
+#include "core/record/trace/activation_event_recorder.h"
 
 namespace memtune::offload {
 
@@ -34,7 +34,7 @@ class OffloadEngine final : private schedule::TransferDevice {
   OffloadEngine(const OffloadEngine&) = delete;
   OffloadEngine& operator=(const OffloadEngine&) = delete;
 
-  void set_recorder(trace::ValueEventRecorder* recorder) { recorder_ = recorder; }
+  void set_recorder(trace::ActivationEventRecorder* recorder) { recorder_ = recorder; }
 
   void begin_step();  // discards the order of the previous step and resets the counters
   // Starts to offload the value's storage to the tier of value.place(); the step must hold the storage. Does not wait
@@ -74,21 +74,21 @@ class OffloadEngine final : private schedule::TransferDevice {
 
   int64_t allocated_bytes() const override { return device_.memory().allocated; }
   void begin_out() override;
-  schedule::CachedPiecePtr put(schedule::ScheduledTransfer& transfer, int64_t bytes) override;
+  schedule::CachedPiecePtr put(schedule::OffloadedActivation& transfer, int64_t bytes) override;
   void copy_out(const schedule::CopyBatch& batch) override;
   void stored(const schedule::CopyPart& part) override;
-  void free_source(schedule::ScheduledTransfer& transfer) override;
-  void begin_in(std::span<schedule::ScheduledTransfer* const> transfers) override;
+  void free_source(schedule::OffloadedActivation& transfer) override;
+  void begin_in(std::span<schedule::OffloadedActivation* const> transfers) override;
   void copy_in(const schedule::CopyBatch& batch) override;
   void drop(const schedule::CopyPart& part) override;
-  void wait_in(schedule::ScheduledTransfer& transfer) override;
+  void wait_in(schedule::OffloadedActivation& transfer) override;
 
   device::EventPtr enqueue(const schedule::CopyBatch& batch, const std::vector<device::Device::Copy>& copies,
                            device::CopyDirection direction, device::Stream stream);
   void compute_waits(const device::EventPtr& event);
 
   device::Device& device_;
-  trace::ValueEventRecorder* recorder_ = nullptr;
+  trace::ActivationEventRecorder* recorder_ = nullptr;
   const plan::TransferSettings settings_;
   const device::Stream out_, in_;
   tier::HostTier& tier_;

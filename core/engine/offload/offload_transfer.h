@@ -4,17 +4,17 @@
 
 #include "core/base/device/device.h"
 #include "core/engine/autograd/saved_storage.h"
-#include "core/plan/schedule/scheduled_transfer.h"
+#include "core/plan/schedule/offloaded_activation.h"
 
 namespace memtune::offload {
 
 class OffloadEngine;
 
-class OffloadTransfer final : public autograd::OffloadedCopy, public schedule::ScheduledTransfer {
+class OffloadTransfer final : public autograd::OffloadedCopy, public schedule::OffloadedActivation {
  public:
   // `op`: the op that saves the value.
   OffloadTransfer(OffloadEngine& offload, const autograd::SavedStorage& value, at::Storage source, int op)
-      : ScheduledTransfer(value.size_bytes(), value.place() == plan::TensorPlacement::disk, op),
+      : OffloadedActivation(value.size_bytes(), value.place() == plan::TensorPlacement::disk, op),
         offload_(offload),
         key_(value.key()),
         source_(std::move(source)) {}

@@ -12,7 +12,7 @@
 
 namespace memtune::shard {
 
-using schedule::StateRow;
+using schedule::StateKind;
 
 struct OffloadedStates::GradientHook final : torch::autograd::PostAccumulateGradHook {
   GradientHook(schedule::StateSchedule& schedule, int group) : schedule(schedule), group(group) {}
@@ -57,7 +57,7 @@ OffloadedStates::OffloadedStates(const program::Program& program, const plan::Pr
 
 OffloadedStates::~OffloadedStates() {
   for (const std::unique_ptr<StateRows>& group : groups_) {
-    for (const StateRow row : schedule::kStateRows)
+    for (const StateKind row : schedule::kStateRows)
       if (group->row(row)) group->row(row)->stop();
     const FlatParameter& parameters = group->parameters();
     for (size_t i = 0; parameters.trained() && i < parameters.parameters(); ++i)
@@ -90,37 +90,37 @@ void OffloadedStates::begin_step() {
 
 at::Tensor OffloadedStates::with_bytes(const at::Tensor& state) const {
   for (const std::unique_ptr<StateRows>& group : groups_)
-    for (const StateRow row : schedule::kStateRows)
+    for (const StateKind row : schedule::kStateRows)
       if (group->row(row) && group->row(row)->owns(state)) return group->row(row)->on_host(state);
   return state;
 }
 
 // --- what the schedule decides ---------------------------------------------------------------------------------------
 
-void OffloadedStates::load(int group, StateRow row) {
+void OffloadedStates::load(int group, StateKind row) {
   std::optional<HostBackedTensor>& bytes = groups_[group]->row(row);
   if (!bytes) return;
   if (!bytes->on_device()) counters_.in_bytes += bytes->bytes();
   bytes->load();
 }
 
-void OffloadedStates::wait(int group, StateRow row) {
+void OffloadedStates::wait(int group, StateKind row) {
   if (std::optional<HostBackedTensor>& bytes = groups_[group]->row(row)) bytes->wait();
 }
 
-void OffloadedStates::store(int group, StateRow row) {
+void OffloadedStates::store(int group, StateKind row) {
   std::optional<HostBackedTensor>& bytes = groups_[group]->row(row);
   if (!bytes) return;
   bytes->store();
   counters_.out_bytes += bytes->bytes();
 }
 
-void OffloadedStates::free(int group, StateRow row) {
+void OffloadedStates::free(int group, StateKind row) {
   if (std::optional<HostBackedTensor>& bytes = groups_[group]->row(row)) bytes->free();
 }
 
 void OffloadedStates::settle(int group) {
-  for (const StateRow row : schedule::kStateRows)
+  for (const StateKind row : schedule::kStateRows)
     if (std::optional<HostBackedTensor>& bytes = groups_[group]->row(row)) bytes->settle();
 }
 

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "core/engine/optimizer/optimizer.h"
-#include "core/engine/shard/parameter_reads.h"
+#include "core/engine/shard/parameter_read_tracker.h"
 #include "core/engine/shard/state_rows.h"
-#include "core/model/program/parameter_provider.h"
+#include "core/model/program/parameter_hooks.h"
 #include "core/model/program/program.h"
 #include "core/plan/facts/program_facts.h"
 #include "core/plan/schedule/state_schedule.h"
@@ -21,7 +21,7 @@
 
 namespace memtune::shard {
 
-class OffloadedStates final : public program::ParameterProvider, schedule::StateRowDevice {
+class OffloadedStates final : public program::ParameterHooks, schedule::StateRowDevice {
  public:
   // Takes the parameters that `plan` places in host memory there. `program` and `device` must outlive this. Report
   // every read of a parameter. Throws UsageError if the model's parameters cannot be moved, and OutOfHostMemoryError.
@@ -65,10 +65,10 @@ class OffloadedStates final : public program::ParameterProvider, schedule::State
 
   bool offloads(int group) const override { return groups_[group]->offloads(); }
   bool has_gradients(int group) const override { return groups_[group]->has_gradients(); }
-  void load(int group, schedule::StateRow row) override;
-  void wait(int group, schedule::StateRow row) override;
-  void store(int group, schedule::StateRow row) override;
-  void free(int group, schedule::StateRow row) override;
+  void load(int group, schedule::StateKind row) override;
+  void wait(int group, schedule::StateKind row) override;
+  void store(int group, schedule::StateKind row) override;
+  void free(int group, schedule::StateKind row) override;
   void settle(int group) override;
   void take_gradients(int group) override { groups_[group]->take_gradients(); }
   void note_norms(int group) override { groups_[group]->add_norms(norms_); }
@@ -79,7 +79,7 @@ class OffloadedStates final : public program::ParameterProvider, schedule::State
   device::Device& device_;
   std::vector<std::unique_ptr<StateRows>> groups_;
   std::optional<schedule::StateSchedule> schedule_;
-  std::optional<ParameterReads> reads_;
+  std::optional<ParameterReadTracker> reads_;
   optimizer::Optimizer* optimizer_ = nullptr;
   StateRows::Norms norms_;
   at::Tensor factor_;  // of the gradients of pending updates

@@ -33,7 +33,7 @@ ShardedParameters::ShardedParameters(const program::Program& program, const plan
     : collectives_(collectives), settings_(settings) {
   if (settings.host_of) host_.emplace(*settings.host_of);
   for (const ParameterUnit& unit : find_units(program, facts)) add_unit(unit.name, unit.parameters);
-  schedule::UnitStorage& memory = *this;
+  schedule::UnitGatherer& memory = *this;
   schedule_.emplace(units_.size(), settings.reshard, memory);
   reads_.emplace(*schedule_);
   for (size_t unit = 0; unit < units_.size(); ++unit)

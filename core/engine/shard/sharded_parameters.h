@@ -18,10 +18,10 @@
 
 #include "core/engine/shard/collectives.h"
 #include "core/engine/shard/flat_parameter.h"
-#include "core/engine/shard/parameter_reads.h"
+#include "core/engine/shard/parameter_read_tracker.h"
 #include "core/engine/shard/pinned_shards.h"
 #include "core/engine/shard/shard_settings.h"
-#include "core/model/program/parameter_provider.h"
+#include "core/model/program/parameter_hooks.h"
 #include "core/plan/facts/program_facts.h"
 #include "core/plan/schedule/unit_gather_schedule.h"
 
@@ -29,7 +29,7 @@ namespace memtune::shard {
 
 using schedule::ReshardPolicy;
 
-class ShardedParameters final : public program::ParameterProvider, schedule::UnitStorage {
+class ShardedParameters final : public program::ParameterHooks, schedule::UnitGatherer {
  public:
   // Keeps this rank's shards of the parameters and frees the rest. `program` and `collectives` must outlive this.
   // Report every read of a parameter. Throws UsageError if the model cannot be sharded.
@@ -127,7 +127,7 @@ class ShardedParameters final : public program::ParameterProvider, schedule::Uni
   std::vector<GatheredUnit> units_;
   program::NamedTensors pieces_;
   std::optional<schedule::UnitGatherSchedule> schedule_;
-  std::optional<ParameterReads> reads_;
+  std::optional<ParameterReadTracker> reads_;
   Reduction reduction_;     // running, or empty
   int64_t order_hash_ = 0;  // of all collectives so far
   Counters counters_;

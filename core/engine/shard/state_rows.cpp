@@ -11,7 +11,7 @@
 
 namespace memtune::shard {
 
-using schedule::StateRow;
+using schedule::StateKind;
 
 namespace {
 
@@ -36,7 +36,7 @@ void StateRows::attach(optimizer::Optimizer& optimizer, std::vector<size_t> numb
   if (!moves_gradients || (!values() && !moves_moments_)) return;
   const at::Tensor row = at::zeros_like(parameters_.whole());
   gradient_views_ = parameters_.views_in(row);
-  this->row(StateRow::gradients).emplace(row, host_, device_);
+  this->row(StateKind::gradients).emplace(row, host_, device_);
 }
 
 void StateRows::drop_gradients() {
@@ -47,9 +47,9 @@ void StateRows::drop_gradients() {
 std::vector<at::Tensor> StateRows::made_gradients() const {
   std::vector<at::Tensor> all;
   for (size_t i = 0; i < parameters_.parameters(); ++i)
-    all.push_back(!row(StateRow::gradients) ? parameters_.parameter(i).grad()
-                  : made_[i]                ? gradient_views_[i]
-                                            : at::Tensor());
+    all.push_back(!row(StateKind::gradients) ? parameters_.parameter(i).grad()
+                  : made_[i]                 ? gradient_views_[i]
+                                             : at::Tensor());
   return all;
 }
 
@@ -68,8 +68,8 @@ bool StateRows::offloads() const {
 
 void StateRows::take_gradients() {
   const at::NoGradGuard no_grad;
-  if (!row(StateRow::gradients)) return;  // they stay on the parameters
-  row(StateRow::gradients)->make_room();
+  if (!row(StateKind::gradients)) return;  // they stay on the parameters
+  row(StateKind::gradients)->make_room();
   std::vector<at::Tensor> first, sums, of_first, of_sums;
   for (size_t i = 0; i < parameters_.parameters(); ++i) {
     const at::Tensor gradient = std::exchange(parameters_.parameter(i).mutable_grad(), {});

@@ -26,8 +26,8 @@ class StateRows {
 
   const FlatParameter& parameters() const { return parameters_; }
   // Empty: on the device for good.
-  std::optional<HostBackedTensor>& row(schedule::StateRow row) { return rows_[static_cast<size_t>(row)]; }
-  const std::optional<HostBackedTensor>& row(schedule::StateRow row) const { return rows_[static_cast<size_t>(row)]; }
+  std::optional<HostBackedTensor>& row(schedule::StateKind row) { return rows_[static_cast<size_t>(row)]; }
+  const std::optional<HostBackedTensor>& row(schedule::StateKind row) const { return rows_[static_cast<size_t>(row)]; }
   bool offloads() const;
 
   // `numbers`: of the parameters in the optimizer. `moves_gradients`: those of offloaded parameters are in host memory
@@ -53,8 +53,8 @@ class StateRows {
   std::vector<at::Tensor> made_gradients() const;  // undefined where there is none
   bool take_moments();
 
-  std::optional<HostBackedTensor>& values() { return row(schedule::StateRow::parameters); }
-  std::optional<HostBackedTensor>& moments() { return row(schedule::StateRow::moments); }
+  std::optional<HostBackedTensor>& values() { return row(schedule::StateKind::parameters); }
+  std::optional<HostBackedTensor>& moments() { return row(schedule::StateKind::moments); }
 
   FlatParameter parameters_;
   std::array<std::optional<HostBackedTensor>, std::size(schedule::kStateRows)> rows_;

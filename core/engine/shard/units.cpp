@@ -13,7 +13,7 @@ namespace {
 
 using program::Body;
 using program::Op;
-using program::OpKind;
+using program::Opcode;
 using program::Slot;
 
 // Walks the ops in program order and assigns each parameter to the unit that reads it first, with gradients if any
@@ -36,7 +36,7 @@ class Readers {
     for (const Op& op : body.ops) {
       const plan::OpFacts& fact = facts_.ops[op.id];
       if (fact.block >= 0) block_ = fact.block;
-      if (op.kind == OpKind::get_attribute && op.object) held_[op.outputs[0]] = op.object->getAttr(op.attribute);
+      if (op.kind == Opcode::get_attribute && op.object) held_[op.outputs[0]] = op.object->getAttr(op.attribute);
       for (const Slot slot : op.inputs)
         if (!left_out.contains(&op)) read(slot, fact);
       for (const Body& inner : op.bodies) look(inner, left_out);

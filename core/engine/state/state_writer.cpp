@@ -58,7 +58,7 @@ auto start(const disk::AtomicOutputFile& file, Make make) try {
 disk::RequestQueue::Job job_of(const disk::RequestPtr& request, int64_t offset, const char* data, int64_t bytes) {
   disk::RequestQueue::Job job;
   // The kernel only reads from it.
-  job.transfer = {disk::DiskTransfer::Kind::write, offset, const_cast<char*>(data), disk::round_up(bytes)};
+  job.transfer = {disk::IoSubmission::Kind::write, offset, const_cast<char*>(data), disk::round_up(bytes)};
   job.request = request;
   return job;
 }
@@ -105,7 +105,7 @@ StateWriter::StateWriter(StateFolder& folder, int64_t step, std::span<const safe
         return std::make_unique<disk::RequestQueue>(file_, file_.start_io(kDepth, disk::IoBackend::automatic), kDepth,
                                                     failure_);
       })) {
-  requests_.push_back(std::make_shared<disk::Request>());
+  requests_.push_back(std::make_shared<disk::PendingTransfer>());
   queue_->push(job_of(requests_.back(), 0, aligned_head_.get(), static_cast<int64_t>(head_.size())));
 }
 
@@ -124,7 +124,8 @@ disk::RequestPtr StateWriter::write(const char* data, int64_t bytes, std::functi
   failure_.rethrow();
   check(data, bytes);
   const int64_t pieces = std::max<int64_t>(1, (bytes + kTransferBytes - 1) / kTransferBytes);
-  const disk::RequestPtr request = requests_.emplace_back(std::make_shared<disk::Request>(static_cast<int>(pieces)));
+  const disk::RequestPtr request =
+      requests_.emplace_back(std::make_shared<disk::PendingTransfer>(static_cast<int>(pieces)));
   for (int64_t piece = 0; piece < pieces; ++piece) {
     const char* from = data + piece * kTransferBytes;
     const int64_t size = std::min(kTransferBytes, bytes - piece * kTransferBytes);

@@ -37,7 +37,7 @@ PlanExecutor::PlanExecutor(const program::Program& program, const plan::ProgramF
       recorder_(recompute_, device_),
       values_(step_, offload_, memory_, device_, parameters_of(program)),
       saves_(step_, plan, ops_, values_, offload_, recorder_,
-             SavedTensorCopies(plan.transfer, device_, parameters_of(program))) {}
+             PerSaveOffload(plan.transfer, device_, parameters_of(program))) {}
 
 void PlanExecutor::begin_step() {
   const ScopedTimer host(host_time_);
@@ -78,7 +78,7 @@ void PlanExecutor::enable_timers() {
   offload_.waits().enable();
 }
 
-void PlanExecutor::set_recorder(trace::ValueEventRecorder* recorder) {
+void PlanExecutor::set_recorder(trace::ActivationEventRecorder* recorder) {
   step_.trace = recorder;
   offload_.set_recorder(recorder);
   recompute_.set_recorder(recorder);

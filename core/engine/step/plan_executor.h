@@ -70,13 +70,13 @@ class PlanExecutor final : public program::OpObserver,
   double copy_stall_ms() { return offload_.waits().ms(); }
 
   // See RecomputeEngine. Views of sharded parameters are then never offloaded.
-  void set_parameters(program::ParameterProvider* parameters) {
+  void set_parameters(program::ParameterHooks* parameters) {
     recompute_.set_parameters(parameters);
     if (parameters) saves_.keep_parameter_views();
   }
 
   // Traces saves, uses, copies and recomputations; null: no trace.
-  void set_recorder(trace::ValueEventRecorder* recorder);
+  void set_recorder(trace::ActivationEventRecorder* recorder);
   // Records the costs of steps, under a plan that offloads nothing; null: no recording.
   void set_cost_recorder(StepCostRecorder* recorder) { step_.costs = recorder; }
   // Records disk reads and writes between these two calls.
@@ -86,7 +86,9 @@ class PlanExecutor final : public program::OpObserver,
   const plan::OpPlacement* placement(int op) const { return ops_[op].placement; }
   // True if a tensor saved from this value was offloaded on its own (OpPlacement::saves) while tracing.
   bool offloaded_save(const trace::ValueKey& key) const { return saves_.offloaded(key); }
-  std::vector<MemoryHolder> largest_holders(size_t most) const { return step::largest_holders(values(), facts_, most); }
+  std::vector<OpMemoryTotal> largest_holders(size_t most) const {
+    return step::largest_holders(values(), facts_, most);
+  }
 
  private:
   at::Tensor unpack(SavedTensorHandle& saved) override;

@@ -3,7 +3,7 @@
 namespace memtune::step {
 
 using autograd::ConsumerHandle;
-using checkpoint::PrivateSaveHandle;
+using checkpoint::RecomputedSaveHandle;
 using trace::ValueKey;
 
 // Keeping the tensor itself would be a reference cycle: its history owns this ticket.
@@ -24,7 +24,7 @@ SavedTensorHandle::SavedTensorHandle(Unpacker& unpacker, const at::Tensor& tenso
 
 ValueKey SavedTensorHandle::key() const {
   if (const auto* use = std::get_if<ConsumerHandle>(&bytes_)) return (*use)->key();
-  if (const auto* own = std::get_if<PrivateSaveHandle>(&bytes_)) return {own->op(), kPrivateSave};
+  if (const auto* own = std::get_if<RecomputedSaveHandle>(&bytes_)) return {own->op(), kPrivateSave};
   return {};
 }
 
@@ -38,7 +38,7 @@ void SavedTensorHandle::check_version() const {
 
 at::Tensor SavedTensorHandle::tensor() const {
   if (const auto* use = std::get_if<ConsumerHandle>(&bytes_)) return geometry_.view((*use)->bytes());
-  if (const auto* own = std::get_if<PrivateSaveHandle>(&bytes_)) return own->tensor();
+  if (const auto* own = std::get_if<RecomputedSaveHandle>(&bytes_)) return own->tensor();
   if (const auto* other = std::get_if<Other>(&bytes_)) return *other;
   return geometry_.view(std::get<at::Storage>(bytes_));
 }

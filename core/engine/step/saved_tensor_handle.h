@@ -46,7 +46,7 @@ class SavedTensorHandle final : public autograd::PackedTensor {
     geometry_ = geometry;
     bytes_ = std::move(use);
   }
-  void attach(checkpoint::PrivateSaveHandle use) { bytes_ = std::move(use); }
+  void attach(checkpoint::RecomputedSaveHandle use) { bytes_ = std::move(use); }
 
   bool stays() const { return bytes_.index() <= 1; }
   int op() const { return op_; }        // the op that saved it; -1: none
@@ -71,7 +71,7 @@ class SavedTensorHandle final : public autograd::PackedTensor {
   c10::VariableVersion counter_;
   uint32_t version_;
   int op_, block_, number_;
-  std::variant<at::Storage, Other, autograd::ConsumerHandle, checkpoint::PrivateSaveHandle> bytes_;
+  std::variant<at::Storage, Other, autograd::ConsumerHandle, checkpoint::RecomputedSaveHandle> bytes_;
 };
 
 }  // namespace memtune::step

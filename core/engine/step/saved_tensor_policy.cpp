@@ -101,7 +101,7 @@ void SavedTensorPolicy::resolve_private(const RunningOp::Waiting& waiting) {
         saved, add(recorder_.record_cast(running.input(waiting.cast_source), tensor.scalar_type(), step_.block, use)));
   }
   if (!running.instance) return;
-  saved.attach(checkpoint::PrivateSaveHandle(running.instance, saved.number()));
+  saved.attach(checkpoint::RecomputedSaveHandle(running.instance, saved.number()));
   if (step_.trace) step_.trace->saved({running.op().id, kPrivateSave, static_cast<int64_t>(tensor.nbytes())});
 }
 

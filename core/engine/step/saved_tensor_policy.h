@@ -8,7 +8,7 @@
 
 #include "core/engine/checkpoint/op_recorder.h"
 #include "core/engine/step/op_plan.h"
-#include "core/engine/step/saved_tensor_copies.h"
+#include "core/engine/step/per_save_offload.h"
 #include "core/engine/step/saved_tensor_handle.h"
 #include "core/engine/step/step_values.h"
 
@@ -18,7 +18,7 @@ class SavedTensorPolicy {
  public:
   // All arguments but the last must outlive this object. `ops`: by op number.
   SavedTensorPolicy(StepContext& step, const plan::Plan& plan, const std::vector<OpPlan>& ops, StepValues& values,
-                    offload::OffloadEngine& offload, const checkpoint::OpRecorder& recorder, SavedTensorCopies copies)
+                    offload::OffloadEngine& offload, const checkpoint::OpRecorder& recorder, PerSaveOffload copies)
       : step_(step),
         plan_(plan),
         ops_(ops),
@@ -29,7 +29,7 @@ class SavedTensorPolicy {
 
   void begin_step() { copies_.begin_step(); }
   void begin_block() { copies_.begin_block(); }
-  // See SavedTensorCopies.
+  // See PerSaveOffload.
   void keep_parameter_views() { copies_.keep_parameter_views(); }
 
   // Autograd saves the tensor. Without a running op the handle keeps it.
@@ -55,7 +55,7 @@ class SavedTensorPolicy {
   StepValues& values_;
   offload::OffloadEngine& offload_;
   const checkpoint::OpRecorder& recorder_;
-  SavedTensorCopies copies_;
+  PerSaveOffload copies_;
   std::set<std::pair<int, int>> offloaded_;  // op and output of values
 };
 

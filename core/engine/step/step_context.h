@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/engine/step/running_op.h"
-#include "core/record/trace/value_event_recorder.h"
+#include "core/record/trace/activation_event_recorder.h"
 
 namespace memtune::step {
 
@@ -12,7 +12,7 @@ struct StepContext {
   RunningOp running;
   int block = -1;           // of the running op; -1: none yet
   bool head_begun = false;  // an op after the last block has run
-  trace::ValueEventRecorder* trace = nullptr;
+  trace::ActivationEventRecorder* trace = nullptr;
   StepCostRecorder* costs = nullptr;
 };
 

@@ -11,16 +11,16 @@
 #include <vector>
 
 #include "core/base/device/device.h"
-#include "core/plan/schedule/host_ranges.h"
+#include "core/plan/schedule/host_range_allocator.h"
 
 namespace memtune::tier {
 
 // Events of the copies after which bytes are free: one per stream, the latest, because asking the driver about every
 // event costs more than the copies.
-class CopyEvents {
+class PendingCopies {
  public:
   void set(device::EventPtr event);
-  void add(CopyEvents other);
+  void add(PendingCopies other);
   void forget_done();
   const std::vector<device::EventPtr>& events() const { return events_; }
 
@@ -29,10 +29,10 @@ class CopyEvents {
 };
 
 class HostMemoryPool {
-  using Ranges = schedule::HostRanges<CopyEvents>;
+  using Ranges = schedule::HostRangeAllocator<PendingCopies>;
 
  public:
-  // See HostRanges.
+  // See HostRangeAllocator.
   HostMemoryPool(device::Device& device, int64_t slab_bytes, int64_t budget_bytes = 0, bool pinned = true,
                  bool power_of_two = false)
       : device_(device), pinned_(pinned), ranges_(slab_bytes, budget_bytes, power_of_two) {}

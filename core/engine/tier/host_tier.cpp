@@ -10,7 +10,7 @@
 namespace memtune::tier {
 namespace {
 
-HostTierPiece& of(schedule::CachedPiece& piece) { return static_cast<HostTierPiece&>(piece); }
+HostTierPiece& of(schedule::HostCacheEntry& piece) { return static_cast<HostTierPiece&>(piece); }
 
 std::function<void()> wait_for(std::vector<device::EventPtr> events) {
   return [events = std::move(events)] {
@@ -75,7 +75,7 @@ std::vector<HostTier::Io> HostTier::stop_recording() {
 
 // --- what the cache decides ------------------------------------------------------------------------------------------
 
-bool HostTier::lease(schedule::CachedPiece& piece) {
+bool HostTier::lease(schedule::HostCacheEntry& piece) {
   auto lease = pool_.try_lease(piece.bytes);
   if (!lease) return false;
   pin_new_slabs();
@@ -90,24 +90,24 @@ void HostTier::pin_new_slabs() {
     store_->pin(slabs[slabs_pinned_]->data(), slabs[slabs_pinned_]->bytes());
 }
 
-void HostTier::lack_room(schedule::CachedPiece& piece) {
+void HostTier::lack_room(schedule::HostCacheEntry& piece) {
   throw OutOfHostMemoryError("the host budget of " + format_bytes(budget_bytes_) + " has no room for " +
                              format_bytes(piece.bytes) + " more, " + format_bytes(pool_.leased_bytes()) + " are taken");
 }
 
-void HostTier::free_room(schedule::CachedPiece& piece) {
+void HostTier::free_room(schedule::HostCacheEntry& piece) {
   of(piece).lease = {};
   of(piece).request.reset();
 }
 
-void HostTier::write(schedule::CachedPiece& cached) {
+void HostTier::write(schedule::HostCacheEntry& cached) {
   HostTierPiece& piece = of(cached);
   piece.block = store_->allocate(piece.bytes);
   piece.request = store_->write(piece.block, piece.lease.data(), wait_for(piece.lease.free_after()));
   record(trace::EventKind::disk_write, piece);
 }
 
-void HostTier::read(schedule::CachedPiece& cached) {
+void HostTier::read(schedule::HostCacheEntry& cached) {
   HostTierPiece& piece = of(cached);
   HostMemoryPool::Lease lease = std::move(piece.lease);  // returned if the store refuses
   piece.request = store_->read(piece.block, lease.data(), wait_for(lease.free_after()));
@@ -119,14 +119,14 @@ void HostTier::record(trace::EventKind kind, const HostTierPiece& piece) {
   if (recording_) io_.push_back({kind, piece.value, piece.bytes, piece.request});
 }
 
-void HostTier::free_block(schedule::CachedPiece& piece) { of(piece).block = {}; }
+void HostTier::free_block(schedule::HostCacheEntry& piece) { of(piece).block = {}; }
 
-bool HostTier::busy(const schedule::CachedPiece& piece) const {
+bool HostTier::busy(const schedule::HostCacheEntry& piece) const {
   const disk::RequestPtr& request = static_cast<const HostTierPiece&>(piece).request;
   return request && !request->done();
 }
 
-void HostTier::wait(schedule::CachedPiece& piece, Stall stall) {
+void HostTier::wait(schedule::HostCacheEntry& piece, Stall stall) {
   const ScopedTimer timer(stall == Stall::for_room ? room_stall_ : disk_stall_);
   of(piece).request->wait();
 }

@@ -11,11 +11,11 @@
 #include "core/engine/disk/block_store.h"
 #include "core/engine/tier/host_memory_pool.h"
 #include "core/plan/schedule/host_cache.h"
-#include "core/record/trace/value_event_recorder.h"
+#include "core/record/trace/activation_event_recorder.h"
 
 namespace memtune::tier {
 
-struct HostTierPiece final : schedule::CachedPiece {
+struct HostTierPiece final : schedule::HostCacheEntry {
   HostMemoryPool::Lease lease;  // empty when on_disk, and when `used` once its last request is done
   trace::ValueKey value;        // identifies the activation in the trace
   disk::ScratchBlock block;     // its place in the scratch file, from `writing` on
@@ -26,7 +26,7 @@ inline HostTierPiecePtr tier_piece(const schedule::CachedPiecePtr& piece) {
   return std::static_pointer_cast<HostTierPiece>(piece);
 }
 
-class HostTier final : private schedule::HostCacheStorage {
+class HostTier final : private schedule::HostCacheBackend {
  public:
   // `store` null: nothing spills. `budget_bytes` 0: no limit. `power_of_two`: see HostMemoryPool.
   HostTier(device::Device& device, int64_t slab_bytes, int64_t budget_bytes, std::unique_ptr<disk::BlockStore> store,
@@ -81,14 +81,14 @@ class HostTier final : private schedule::HostCacheStorage {
   bool has_disk() const { return store_ != nullptr; }
 
  private:
-  bool lease(schedule::CachedPiece& piece) override;
-  void lack_room(schedule::CachedPiece& piece) override;
-  void free_room(schedule::CachedPiece& piece) override;
-  void write(schedule::CachedPiece& piece) override;
-  void read(schedule::CachedPiece& piece) override;
-  void free_block(schedule::CachedPiece& piece) override;
-  bool busy(const schedule::CachedPiece& piece) const override;
-  void wait(schedule::CachedPiece& piece, Stall stall) override;
+  bool lease(schedule::HostCacheEntry& piece) override;
+  void lack_room(schedule::HostCacheEntry& piece) override;
+  void free_room(schedule::HostCacheEntry& piece) override;
+  void write(schedule::HostCacheEntry& piece) override;
+  void read(schedule::HostCacheEntry& piece) override;
+  void free_block(schedule::HostCacheEntry& piece) override;
+  bool busy(const schedule::HostCacheEntry& piece) const override;
+  void wait(schedule::HostCacheEntry& piece, Stall stall) override;
 
   void pin_new_slabs();
   void record(trace::EventKind kind, const HostTierPiece& piece);

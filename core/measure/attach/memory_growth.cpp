@@ -34,7 +34,7 @@ double amount_of(const StepRecord& step) {
 std::vector<Point> points_of(const TrainingProcessRecords& records) {
   std::vector<Point> points;
   for (const StepRecord& step : records.steps)
-    if (step.phase == StepPhase::measured && step.held_bytes > 0)
+    if (step.phase == MeasurementPhase::measured && step.held_bytes > 0)
       points.push_back({static_cast<double>(step.number), amount_of(step), static_cast<double>(step.held_bytes)});
   return points;
 }
@@ -89,7 +89,7 @@ bool goes_on(const std::vector<Point>& points, double per_amount) {
 // The kind and the line whose bytes grew most between two records.
 void find_owner(const TrainingProcessRecords& records, MemoryGrowth& to) {
   if (records.held.size() < 2) return;
-  const HeldRecord &first = records.held.front(), &last = records.held.back();
+  const StepEndMemoryRecord &first = records.held.front(), &last = records.held.back();
   const std::pair<const char*, int64_t> kinds[] = {{"parameters", last.parameters_bytes - first.parameters_bytes},
                                                    {"gradients", last.gradients_bytes - first.gradients_bytes},
                                                    {"optimizer", last.optimizer_bytes - first.optimizer_bytes},
@@ -99,8 +99,8 @@ void find_owner(const TrainingProcessRecords& records, MemoryGrowth& to) {
   if (most->second <= 0) return;
   to.owner = most->first;
   if (to.owner != "rest") return;
-  for (const result::MemoryLine& line : last.lines) {
-    const auto before = std::ranges::find_if(first.lines, [&](const result::MemoryLine& each) {
+  for (const result::AllocationSite& line : last.lines) {
+    const auto before = std::ranges::find_if(first.lines, [&](const result::AllocationSite& each) {
       return each.file == line.file && each.line == line.line && each.inner == line.inner;
     });
     const bool found = before != first.lines.end();
@@ -119,11 +119,11 @@ bool differ(const std::vector<Point>& points) {
 
 const StepRecord* last_measured(const TrainingProcessRecords& records) {
   const auto found =
-      std::ranges::find(records.steps.rbegin(), records.steps.rend(), StepPhase::measured, &StepRecord::phase);
+      std::ranges::find(records.steps.rbegin(), records.steps.rend(), MeasurementPhase::measured, &StepRecord::phase);
   return found == records.steps.rend() ? nullptr : &*found;
 }
 
-std::string line_text(const result::MemoryLine& line) {
+std::string line_text(const result::AllocationSite& line) {
   if (line.file.empty()) return "";
   return line.file.substr(line.file.rfind('/') + 1) + ":" + std::to_string(line.line) +
          (line.text.empty() ? "" : " `" + shorten(line.text, 60) + "`");
@@ -173,7 +173,7 @@ std::string longest_batch_text(const TrainingProcessRecords& records) {
   const StepRecord *peak = nullptr, *longest = nullptr;
   double least = 0;
   for (const StepRecord& step : records.steps) {
-    if (step.phase > StepPhase::measured || amount_of(step) == 0) continue;
+    if (step.phase > MeasurementPhase::measured || amount_of(step) == 0) continue;
     if (!peak && step.allocated_bytes == last->allocated_bytes) peak = &step;
     if (!longest || amount_of(step) > amount_of(*longest)) longest = &step;
     least = least == 0 ? amount_of(step) : std::min(least, amount_of(step));
@@ -189,8 +189,8 @@ std::string longest_batch_text(const TrainingProcessRecords& records) {
 int64_t allocator_retries(const TrainingProcessRecords& records) {
   int64_t before = 0, after = 0;
   for (const StepRecord& step : records.steps) {
-    if (step.phase == StepPhase::warmup) before = step.retries;
-    if (step.phase == StepPhase::measured) after = step.retries;
+    if (step.phase == MeasurementPhase::warmup) before = step.retries;
+    if (step.phase == MeasurementPhase::measured) after = step.retries;
   }
   return std::max<int64_t>(0, after - before);
 }

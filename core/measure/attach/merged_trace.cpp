@@ -13,10 +13,10 @@ namespace memtune::attach {
 namespace {
 
 using trace::EventKind;
+using trace::RegionId;
 using trace::RegionKind;
 using trace::Trace;
 using trace::TraceEvent;
-using trace::TraceRegion;
 using trace::TrackRole;
 
 TrackRole role_of(RegionKind kind) {
@@ -25,7 +25,7 @@ TrackRole role_of(RegionKind kind) {
 }
 
 // The same names as in traces of memtune's own trials.
-std::string name_of(const TraceRegion& region, const std::vector<std::string>& blocks) {
+std::string name_of(const RegionId& region, const std::vector<std::string>& blocks) {
   if (region.kind == RegionKind::step) return "step";
   if (region.kind == RegionKind::phase) return to_string(region.pass);
   std::string name = region.kind == RegionKind::head ? "head" : "before the blocks";
@@ -39,9 +39,9 @@ class Merge {
   explicit Merge(Trace& to) : to_(to) {}
 
   void add_regions(const TrainingProcessRecords& rank, int64_t shift_ns) {
-    std::vector<RegionRecord> regions = rank.trace->regions;
-    std::ranges::stable_sort(regions, {}, [](const RegionRecord& each) { return role_of(each.region.kind); });
-    for (const RegionRecord& record : regions) {
+    std::vector<RegionSpan> regions = rank.trace->regions;
+    std::ranges::stable_sort(regions, {}, [](const RegionSpan& each) { return role_of(each.region.kind); });
+    for (const RegionSpan& record : regions) {
       TraceEvent event;
       event.kind = EventKind::region;
       event.region = record.region;
@@ -65,18 +65,18 @@ class Merge {
 // Begin of the first step that was kept; 0: there is none.
 int64_t begin_of(const TraceRecord& record) {
   int64_t begin_ns = 0;
-  for (const RegionRecord& each : record.regions)
+  for (const RegionSpan& each : record.regions)
     if (each.region.kind == RegionKind::step && (begin_ns == 0 || each.start_ns < begin_ns)) begin_ns = each.start_ns;
   return begin_ns;
 }
 
-RankRecords traced_of(const RankRecords& team) {
-  RankRecords traced = team;
+RecordsByRank traced_of(const RecordsByRank& team) {
+  RecordsByRank traced = team;
   std::erase_if(traced.ranks, [](const TrainingProcessRecords* rank) { return !rank->trace; });
   return traced;
 }
 
-Trace merge_traces(const RankRecords& traced, const std::filesystem::path& folder, std::vector<std::string>& notes) {
+Trace merge_traces(const RecordsByRank& traced, const std::filesystem::path& folder, std::vector<std::string>& notes) {
   Trace merged;
   Merge merge(merged);
   const auto start_ns = [](const TrainingProcessRecords* rank) { return rank->trace->start_ns; };
@@ -100,9 +100,9 @@ Trace merge_traces(const RankRecords& traced, const std::filesystem::path& folde
 
 }  // namespace
 
-void fill_traced(const RankRecords& team, const std::filesystem::path& folder, const std::filesystem::path& target,
+void fill_traced(const RecordsByRank& team, const std::filesystem::path& folder, const std::filesystem::path& target,
                  FileSystem& files, result::Measurement& to, std::vector<std::string>& notes) try {
-  const RankRecords traced = traced_of(team);
+  const RecordsByRank traced = traced_of(team);
   if (traced.ranks.empty()) return;
   if (const auto& memory = slowest_rank(traced).memory)
     fill_memory(*memory, folder, target.parent_path() / "memory.stacks", files, to, notes);

@@ -19,7 +19,7 @@
 #include "core/measure/attach/memory_growth.h"
 #include "core/measure/attach/merged_trace.h"
 #include "core/measure/attach/plausible.h"
-#include "core/measure/attach/rank_records.h"
+#include "core/measure/attach/records_by_rank.h"
 #include "core/measure/attach/throughput.h"
 #include "core/measure/process/end.h"
 
@@ -32,7 +32,7 @@ using result::Outcome;
 constexpr size_t kMaxMessage = 500;
 constexpr int64_t kRoom = int64_t{1} << 30;  // free on a device that was not what ran out
 
-std::string text_of(const result::SaveMeasurement& save) {
+std::string text_of(const result::StateSaveMeasurement& save) {
   return "its own saves (" + std::to_string(save.saves) + ") blocked it " + ms_text(save.blocked_ms) +
          " each, at most " + ms_text(save.most_blocked_ms) + ", for " + format_bytes(save.bytes);
 }
@@ -73,7 +73,7 @@ std::optional<result::OutOfMemory> out_of_memory_of(std::span<const TrainingProc
 class Judge {
  public:
   Judge(const CommandSettings& settings, const RecordFolderReader& records, const CommandExit& ending,
-        const RankRecords& team)
+        const RecordsByRank& team)
       : settings_(settings), records_(records), ending_(ending), team_(team) {}
 
   // Impossible records are not reported as a measurement.
@@ -149,7 +149,7 @@ class Judge {
     int64_t least = team_.ranks.empty() ? 0 : settings_.steps.measured;
     for (const TrainingProcessRecords* rank : team_.ranks)
       least = std::min(least, static_cast<int64_t>(std::ranges::count_if(rank->steps, [](const StepRecord& step) {
-                         return step.phase == StepPhase::measured && step.ms;
+                         return step.phase == MeasurementPhase::measured && step.ms;
                        })));
     return least;
   }
@@ -221,18 +221,18 @@ class Judge {
   const CommandSettings& settings_;
   const RecordFolderReader& records_;
   const CommandExit& ending_;
-  const RankRecords& team_;
+  const RecordsByRank& team_;
 };
 
 }  // namespace
 
 bool all_done(const RecordFolderReader& records) {
-  const RankRecords team = rank_records_of(records.processes());
+  const RecordsByRank team = rank_records_of(records.processes());
   return !team.ranks.empty() && std::ranges::all_of(team.ranks, &TrainingProcessRecords::done);
 }
 
 int64_t steps_taken(const RecordFolderReader& records) {
-  const RankRecords team = rank_records_of(records.processes());
+  const RecordsByRank team = rank_records_of(records.processes());
   int64_t least = team.ranks.empty() ? 0 : team.ranks.front()->steps.back().number;
   for (const TrainingProcessRecords* rank : team.ranks) least = std::min(least, rank->steps.back().number);
   return least;
@@ -245,7 +245,7 @@ CommandProgress progress_of(const RecordFolderReader& records, const StepCounts&
   for (const TrainingProcessRecords* rank : rank_records_of(records.processes()).ranks) {
     const auto latest = std::ranges::find(rank->steps, now.step, &StepRecord::number);
     if (latest == rank->steps.end()) continue;
-    if (latest->phase > StepPhase::measured) now.steps = 0;
+    if (latest->phase > MeasurementPhase::measured) now.steps = 0;
     if (latest->ms) now.step_ms = std::max(now.step_ms.value_or(0), *latest->ms);
     now.peak_bytes = std::max(now.peak_bytes, latest->allocated_bytes);
   }
@@ -254,7 +254,7 @@ CommandProgress progress_of(const RecordFolderReader& records, const StepCounts&
 
 CommandResult make_result(const CommandSettings& settings, const RecordFolderReader& records,
                           const CommandExit& ending) {
-  const RankRecords team = rank_records_of(records.processes());
+  const RecordsByRank team = rank_records_of(records.processes());
   const Judge judge(settings, records, ending, team);
   CommandResult made;
   result::Measurement& measurement = made.row.measurement;
@@ -281,7 +281,7 @@ CommandResult make_result(const CommandSettings& settings, const RecordFolderRea
   made.device_traced = std::ranges::any_of(
       team.ranks, [](const TrainingProcessRecords* rank) { return rank->trace && !rank->trace->file.empty(); });
   made.row.saves = save_figures(team, measurement);
-  for (const result::SaveMeasurement& save : made.row.saves) made.notes.push_back(text_of(save));
+  for (const result::StateSaveMeasurement& save : made.row.saves) made.notes.push_back(text_of(save));
   if (!team.ranks.empty()) made.torch = team.ranks.front()->torch;
   return made;
 }

@@ -28,7 +28,8 @@ class Doubt {
       ms += step.ms.value_or(0);
       double parts = std::max(step.optimizer_ms.value_or(0), step.save_ms);
       if (step.parts_ms)
-        for (const result::TimeKind& kind : result::kTimeKinds) parts = std::max(parts, (*step.parts_ms).*kind.share);
+        for (const result::TimeShareField& kind : result::kTimeKinds)
+          parts = std::max(parts, (*step.parts_ms).*kind.share);
       if (const std::string why = about_time(std::max(ms, parts)); !why.empty()) return where(step) + why;
       const int64_t peak = std::max({step.allocated_bytes, step.reserved_bytes, step.device_bytes});
       if (const std::string why = about_memory(peak, records.cuda); !why.empty()) return where(step) + why;

@@ -47,11 +47,11 @@ std::vector<double> losses_in(const json& line, const char* key) {
   return values;
 }
 
-StepPhase parse_phase(const std::string& word) {
-  if (word == "warmup") return StepPhase::warmup;
-  if (word == "measured") return StepPhase::measured;
-  if (word == "between") return StepPhase::between;
-  if (word == "traced") return StepPhase::traced;
+MeasurementPhase parse_phase(const std::string& word) {
+  if (word == "warmup") return MeasurementPhase::warmup;
+  if (word == "measured") return MeasurementPhase::measured;
+  if (word == "between") return MeasurementPhase::between;
+  if (word == "traced") return MeasurementPhase::traced;
   throw UsageError("unknown phase");
 }
 
@@ -60,7 +60,7 @@ constexpr int64_t kMaxWorkers = 1 << 16;
 std::optional<result::TimeShares> read_shares(const json& line) {
   if (!line.contains("shares") || line.at("shares").is_null()) return std::nullopt;
   result::TimeShares parts;
-  for (const result::TimeKind& kind : result::kTimeKinds)
+  for (const result::TimeShareField& kind : result::kTimeKinds)
     parts.*kind.share = number_at(line.at("shares"), kind.name, 0, kMaxFigure);
   if (!line.at("workers").is_null()) parts.loader_workers = whole_at(line, "workers", 0, kMaxWorkers);
   parts.evaluates = line.value("evaluates", false);
@@ -111,14 +111,14 @@ void read_process(const json& line, TrainingProcessRecords& to) {
   if (line.contains("data") && !line.at("data").is_null()) to.data = any_whole(line.at("data"));
 }
 
-PeriodRecord read_period(const json& line, int64_t steps) {
-  PeriodRecord record{whole_in(line, "steps", steps), wholes_in(line, "differing")};
+PeriodicStepsRecord read_period(const json& line, int64_t steps) {
+  PeriodicStepsRecord record{whole_in(line, "steps", steps), wholes_in(line, "differing")};
   if (record.differing.empty() || std::ranges::max(record.differing) > steps) throw UsageError("no step differs");
   return record;
 }
 
-GradientRecord read_gradients(const json& line) {
-  GradientRecord record{whole_at(line, "trained", 1), 0, {}};
+MissingGradientRecord read_gradients(const json& line) {
+  MissingGradientRecord record{whole_at(line, "trained", 1), 0, {}};
   record.without = whole_at(line, "without", 1, record.trained);
   line.at("names").get_to(record.names);
   return record;
@@ -145,8 +145,8 @@ trace::Pass parse_pass(const std::string& word) {
 
 int64_t time_in(const json& line) { return whole(line, 0, kLatest); }
 
-RegionRecord read_region(const json& line, size_t blocks) {
-  RegionRecord record;
+RegionSpan read_region(const json& line, size_t blocks) {
+  RegionSpan record;
   record.region = {parse_region_kind(line.at(0)), parse_pass(line.at(1)), whole_int(line.at(2))};
   record.start_ns = time_in(line.at(3));
   record.end_ns = time_in(line.at(4));
@@ -188,13 +188,13 @@ result::BatchSize read_batch(const json& sizes) {
   return {whole(sizes.at(0), 0), whole(sizes.at(1), 0), whole(sizes.at(2), 0)};
 }
 
-result::MemoryLine read_memory_line(const json& line) {
+result::AllocationSite read_memory_line(const json& line) {
   return {text_at(line, "file"), whole_at(line, "line", 0), text_at(line, "function"), text_at(line, "inner"),
           text_at(line, "text"), bytes_at(line, "bytes"),   whole_at(line, "count", 1)};
 }
 
-HeldRecord read_held(const json& line) {
-  HeldRecord held;
+StepEndMemoryRecord read_held(const json& line) {
+  StepEndMemoryRecord held;
   held.step = whole_at(line, "step", 1);
   held.parameters_bytes = bytes_at(line, "parameters");
   held.gradients_bytes = bytes_at(line, "gradients");
@@ -246,8 +246,8 @@ OutOfMemoryRecord read_out_of_memory(const json& line) {
   return record;
 }
 
-MemoryMoment read_moment(const json& row) {
-  MemoryMoment moment{time_in(row.at(0)), whole(row.at(1), 0, trace::kMaxHeldBytes)};
+MemoryCurvePoint read_moment(const json& row) {
+  MemoryCurvePoint moment{time_in(row.at(0)), whole(row.at(1), 0, trace::kMaxHeldBytes)};
   if (row.size() != 2 + result::kMemoryKinds) throw UsageError("curve: no bytes of all kinds");
   for (size_t i = 0; i < result::kMemoryKinds; ++i) moment.by_kind[i] = whole(row.at(2 + i), 0, trace::kMaxHeldBytes);
   return moment;
@@ -255,7 +255,7 @@ MemoryMoment read_moment(const json& row) {
 
 StepMemoryRecord read_step_memory(const json& line) {
   StepMemoryRecord record;
-  result::StepMemory& to = record.figures;
+  result::StepMemoryBreakdown& to = record.figures;
   to.step = whole_at(line, "step", 1);
   to.device = whole_at(line, "device", 0, kMaxRanks);
   to.saved_only = line.at("saved");

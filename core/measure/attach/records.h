@@ -12,18 +12,18 @@
 
 #include "core/base/confined_file_system.h"
 #include "core/record/measurement/out_of_memory.h"
-#include "core/record/measurement/step_memory.h"
+#include "core/record/measurement/step_memory_breakdown.h"
 #include "core/record/measurement/time_shares.h"
 #include "core/record/trace/kinds.h"
 
 namespace memtune::attach {
 
-enum class StepPhase { warmup, measured, between, traced };  // between: tracing starts in it
+enum class MeasurementPhase { warmup, measured, between, traced };  // between: tracing starts in it
 
 // A step lasts from one optimizer step to the next.
 struct StepRecord {
   int64_t number = 0;  // from 1 on
-  StepPhase phase = StepPhase::warmup;
+  MeasurementPhase phase = MeasurementPhase::warmup;
   std::optional<double> ms, optimizer_ms;                             // none for the first step, whose begin is unknown
   double save_ms = 0;                                                 // part of `ms` that saves took
   bool skipped = false;                                               // by a gradient scaler after an overflow
@@ -48,13 +48,13 @@ struct SaveRecord {
 };
 
 // Steps that differ from the others.
-struct PeriodRecord {
+struct PeriodicStepsRecord {
   int64_t steps = 0;               // after which they come again; 0: no period was seen
   std::vector<int64_t> differing;  // numbers of the steps
 };
 
 // Parameters of the optimizers at their first update.
-struct GradientRecord {
+struct MissingGradientRecord {
   int64_t trained = 0, without = 0;
   std::vector<std::string> names;  // of some that had no gradient
 };
@@ -66,28 +66,28 @@ struct OutOfMemoryRecord {
 };
 
 // What is allocated at the end of a step, by kind.
-struct HeldRecord {
+struct StepEndMemoryRecord {
   int64_t step = 0;
   int64_t parameters_bytes = 0, gradients_bytes = 0, optimizer_bytes = 0, buffers_bytes = 0, rest_bytes = 0;
-  std::vector<result::MemoryLine> lines;  // of the rest
+  std::vector<result::AllocationSite> lines;  // of the rest
 };
 
 // What was allocated at a moment since the start of the trace.
-struct MemoryMoment {
+struct MemoryCurvePoint {
   int64_t time_ns = 0, bytes = 0;
   std::array<int64_t, result::kMemoryKinds> by_kind = {};
 };
 
 // The memory of the last traced step.
 struct StepMemoryRecord {
-  result::StepMemory figures;       // without its file
-  std::string file;                 // of call paths, a name within the folder; "": none
-  std::vector<MemoryMoment> curve;  // in order of time
+  result::StepMemoryBreakdown figures;  // without its file
+  std::string file;                     // of call paths, a name within the folder; "": none
+  std::vector<MemoryCurvePoint> curve;  // in order of time
 };
 
 // Times are since the start of the trace.
-struct RegionRecord {
-  trace::TraceRegion region;  // its block: index into TraceRecord::blocks
+struct RegionSpan {
+  trace::RegionId region;  // its block: index into TraceRecord::blocks
   int64_t start_ns = 0, end_ns = 0;
 };
 
@@ -97,7 +97,7 @@ struct TraceRecord {
   int64_t steps = 1;
   int64_t start_ns = 0;  // of the trace, by the clock that all processes share
   std::vector<std::string> blocks;
-  std::vector<RegionRecord> regions;
+  std::vector<RegionSpan> regions;
 };
 
 // The records of one process.
@@ -114,11 +114,11 @@ struct TrainingProcessRecords {
   double exception_s = 0;                             // time by the system clock
   int64_t pinned_bytes = 0, free_bytes = 0;           // of the host and the device, if the driver refused memory
   std::vector<OutOfMemoryRecord> failed_allocations;  // the first few, and the last
-  std::vector<HeldRecord> held;                       // in the order of steps
+  std::vector<StepEndMemoryRecord> held;              // in the order of steps
   std::optional<TraceRecord> trace;
   std::optional<StepMemoryRecord> memory;
-  std::optional<PeriodRecord> period;
-  GradientRecord gradients;
+  std::optional<PeriodicStepsRecord> period;
+  MissingGradientRecord gradients;
   bool planned = false;    // the plan that it was given is in effect
   std::string plan_error;  // why it is not; "": unknown
   std::string refused;     // the first record with an impossible or missing value; "": none

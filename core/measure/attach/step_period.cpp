@@ -19,7 +19,7 @@ using Steps = std::vector<const StepRecord*>;
 Steps measured(const TrainingProcessRecords& records) {
   Steps steps;
   for (const StepRecord& step : records.steps)
-    if (step.phase == StepPhase::measured && step.ms) steps.push_back(&step);
+    if (step.phase == MeasurementPhase::measured && step.ms) steps.push_back(&step);
   return steps;
 }
 
@@ -68,7 +68,7 @@ constexpr const char* kNotSeen = ": its time is in no step; more --steps would s
 
 }  // namespace
 
-int64_t steps_of_a_sample(const PeriodRecord& period, int64_t count) {
+int64_t steps_of_a_sample(const PeriodicStepsRecord& period, int64_t count) {
   if (period.steps > 0) return period.steps <= count ? period.steps : 1;
   return period.differing.size() > 1 ? std::max<int64_t>(1, count / 2) : 1;
 }
@@ -84,7 +84,7 @@ std::vector<double> means_of(const std::vector<double>& step_ms, int64_t steps) 
 }
 
 std::string period_text(const TrainingProcessRecords& records, int64_t steps_of_a_sample) {
-  const PeriodRecord& period = *records.period;
+  const PeriodicStepsRecord& period = *records.period;
   Steps differing, rest;
   for (const StepRecord* step : measured(records)) {
     const bool differs = std::ranges::find(period.differing, step->number) != period.differing.end();

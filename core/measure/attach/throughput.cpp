@@ -23,7 +23,7 @@ struct Fed {
 std::vector<double> sizes_of(const TrainingProcessRecords& rank, std::vector<int64_t> StepRecord::*sizes) {
   std::vector<double> all;
   for (const StepRecord& step : rank.steps)
-    if (step.phase == StepPhase::measured) all.insert(all.end(), (step.*sizes).begin(), (step.*sizes).end());
+    if (step.phase == MeasurementPhase::measured) all.insert(all.end(), (step.*sizes).begin(), (step.*sizes).end());
   return all.empty() || std::ranges::min(all) <= 0 ? std::vector<double>() : all;
 }
 
@@ -32,7 +32,7 @@ double mean(const std::vector<double>& values) {
 }
 
 // If tokens vary, a step with more of them takes longer.
-bool tokens_vary(const RankRecords& team) {
+bool tokens_vary(const RecordsByRank& team) {
   return std::ranges::any_of(team.ranks, [](const TrainingProcessRecords* rank) {
     const std::vector<double> tokens = sizes_of(*rank, &StepRecord::tokens);
     return !tokens.empty() && std::ranges::min(tokens) < std::ranges::max(tokens);
@@ -44,7 +44,7 @@ bool tokens_vary(const RankRecords& team) {
 double batches_a_step(const TrainingProcessRecords& rank) {
   std::vector<double> backwards, left;
   for (const StepRecord& step : rank.steps) {
-    if (step.phase != StepPhase::measured) continue;
+    if (step.phase != MeasurementPhase::measured) continue;
     backwards.push_back(static_cast<double>(step.rows.size()));
     left.push_back(static_cast<double>(step.batches));
   }
@@ -63,11 +63,11 @@ Fed fed(const TrainingProcessRecords& rank) {
 }
 
 // Part of the positions that are padding, in all measured steps.
-double padding_share(const RankRecords& team) {
+double padding_share(const RecordsByRank& team) {
   double tokens = 0, positions = 0;
   for (const TrainingProcessRecords* rank : team.ranks)
     for (const StepRecord& step : rank->steps) {
-      if (step.phase != StepPhase::measured) continue;
+      if (step.phase != MeasurementPhase::measured) continue;
       for (const int64_t count : step.tokens) tokens += static_cast<double>(count);
       for (const int64_t count : step.positions) positions += static_cast<double>(count);
     }
@@ -75,11 +75,11 @@ double padding_share(const RankRecords& team) {
 }
 
 // Lengths of the rows of all measured batches. Texts of one length and rows without tokens have none.
-std::string lengths_text(const RankRecords& team) {
+std::string lengths_text(const RecordsByRank& team) {
   int64_t shortest = std::numeric_limits<int64_t>::max(), longest = 0, at = 0;
   for (const TrainingProcessRecords* rank : team.ranks)
     for (const StepRecord& step : rank->steps)
-      for (size_t i = 0; step.phase == StepPhase::measured && i < step.rows.size(); ++i) {
+      for (size_t i = 0; step.phase == MeasurementPhase::measured && i < step.rows.size(); ++i) {
         if (step.rows[i] <= 0 || step.positions[i] <= 0) continue;
         const int64_t length = step.positions[i] / step.rows[i];
         shortest = std::min(shortest, length);
@@ -91,7 +91,7 @@ std::string lengths_text(const RankRecords& team) {
 }
 
 // True if two ranks got the same first batch, as tensor and pipeline parallel ranks do.
-bool fed_the_same(const RankRecords& team) {
+bool fed_the_same(const RecordsByRank& team) {
   std::set<int64_t> seen;
   return std::ranges::any_of(
       team.ranks, [&](const TrainingProcessRecords* rank) { return rank->data && !seen.insert(*rank->data).second; });
@@ -99,7 +99,7 @@ bool fed_the_same(const RankRecords& team) {
 
 }  // namespace
 
-void fill_throughput(const RankRecords& team, result::Measurement& to, std::vector<std::string>& notes) {
+void fill_throughput(const RecordsByRank& team, result::Measurement& to, std::vector<std::string>& notes) {
   if (team.ranks.empty() || to.step_ms.median <= 0) return;
   Fed sum;
   bool rows = true, tokens = true;

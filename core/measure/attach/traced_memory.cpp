@@ -43,7 +43,7 @@ void add_memory(const StepMemoryRecord& record, int64_t shift_ns, trace::Trace& 
       to.owners.push_back(*owner);
       owned.emplace_back(kind, 0);
     }
-  for (const MemoryMoment& moment : record.curve) {
+  for (const MemoryCurvePoint& moment : record.curve) {
     const int64_t time_ns = moment.time_ns + shift_ns;
     if (!trace::is_trace_time(time_ns)) continue;
     to.memory.push_back({time_ns, moment.bytes});

@@ -24,7 +24,7 @@ struct LastOwners final : program::OpObserver {
     holders = executor.largest_holders(3);
   }
   step::PlanExecutor& executor;
-  std::vector<step::MemoryHolder> holders;
+  std::vector<step::OpMemoryTotal> holders;
 };
 
 }  // namespace

@@ -13,9 +13,9 @@
 #include "core/engine/step/forward_survey.h"
 #include "core/engine/step/shape_kernels.h"
 #include "core/model/frontend/columns.h"
-#include "core/model/frontend/described_inputs.h"
 #include "core/model/frontend/front_end.h"
 #include "core/model/frontend/rejection.h"
+#include "core/model/frontend/requested_inputs.h"
 #include "core/model/ops/autocast.h"
 #include "core/model/program/blocks.h"
 #include "core/model/program/facts.h"
@@ -121,7 +121,7 @@ void ModelSession::survey() {
   }
 }
 
-void ModelSession::set_parameters(program::ParameterProvider* parameters) {
+void ModelSession::set_parameters(program::ParameterHooks* parameters) {
   parameters_ = parameters;
   interpreter_->set_parameters(parameters);
 }

@@ -32,7 +32,7 @@ class ModelSession {
   static bool shapes_suffice(const plan::ModelSource& model, const plan::TrainingSettings& training);
 
   // The source of the model's parameters from now on; null, the default: the program's own.
-  void set_parameters(program::ParameterProvider* parameters);
+  void set_parameters(program::ParameterHooks* parameters);
 
   // `call` runs in each step when its first backward begins.
   void set_before_backward(std::function<void()> call) { before_backward_ = std::move(call); }
@@ -80,7 +80,7 @@ class ModelSession {
   frontend::Batch batch_;
   std::unique_ptr<program::Interpreter> interpreter_;
   std::vector<bool> written_;  // inputs that the program writes into
-  program::ParameterProvider* parameters_ = nullptr;
+  program::ParameterHooks* parameters_ = nullptr;
   std::function<void()> before_backward_;
   bool in_forward_ = false;
   bool surveyed_ = false;

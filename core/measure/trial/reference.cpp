@@ -23,8 +23,8 @@ namespace memtune::trial {
 namespace {
 
 namespace fs = std::filesystem;
-using plan::BaselineReference;
 using plan::ReferenceGradient;
+using plan::ReferenceResults;
 
 constexpr int64_t kSliceElements = int64_t{1} << 22;  // compared at a time, in double precision
 constexpr double kAllowed = 2;                        // times the noise
@@ -127,7 +127,7 @@ at::Tensor read(const InputFile& file, const ReferenceGradient& entry, const at:
   return tensor;
 }
 
-void check_model(const BaselineReference& reference, const NamedParameters& parameters, const fs::path& path) {
+void check_model(const ReferenceResults& reference, const NamedParameters& parameters, const fs::path& path) {
   if (reference.gradients.size() != parameters.size())
     plan::refuse_reference(path, "of another model: it has " + std::to_string(reference.gradients.size()) +
                                      " parameters, this one has " + std::to_string(parameters.size()));
@@ -153,7 +153,7 @@ bool same_gradient(const at::Tensor& gradient, const std::string& device_hash, c
 
 // A gradient that only one side has is compared with zeros. Without gradients in the file the size of a difference is
 // unknown, and reported as 0.
-void compare(const InputFile& file, const fs::path& path, const BaselineReference& reference, double loss,
+void compare(const InputFile& file, const fs::path& path, const ReferenceResults& reference, double loss,
              const NamedParameters& parameters, const Told& told) {
   at::NoGradGuard no_grad;
   const bool both_nan = std::isnan(loss) && std::isnan(reference.loss);
@@ -189,11 +189,11 @@ void note(result::GradientComparison& result, const std::string& where, double l
 }  // namespace
 
 ReferenceWriter::ReferenceWriter(const fs::path& path, const std::string& strategy, double loss,
-                                 const NamedParameters& parameters, ReferenceContent content)
+                                 const NamedParameters& parameters, ReferenceKind content)
     : path_(path), aside_(path.string() + ".tmp." + std::to_string(::getpid())) {
   remove_file(aside_);  // otherwise a link there would be followed
   file_.open(aside_, std::ios::binary | std::ios::trunc);
-  const bool with_gradients = content == ReferenceContent::gradients;
+  const bool with_gradients = content == ReferenceKind::gradients;
   reference_ = {strategy, loss, 0, 0, with_gradients, {}};
   noise_ = {true, true, 0, "", strategy};
   at::NoGradGuard no_grad;
@@ -267,7 +267,7 @@ void ReferenceWriter::finish() {
 }
 
 ReferenceComparison compare_with_reference(const fs::path& path, double loss, const NamedParameters& parameters) {
-  const BaselineReference reference = plan::read_reference(path);
+  const ReferenceResults reference = plan::read_reference(path);
   check_model(reference, parameters, path);
   const InputFile file(path);
   ReferenceComparison comparison;

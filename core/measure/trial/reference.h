@@ -32,7 +32,7 @@ struct ReferenceComparison {
   bool has_size = true;     // false: the file has hashes alone, so the size of a difference is not known
 };
 
-enum class ReferenceContent { hashes, gradients };  // gradients: with their hashes
+enum class ReferenceKind { hashes, gradients };  // gradients: with their hashes
 
 // Writes the file from runs of the baseline. The constructor writes the gradients of the first run, or their hashes,
 // into a temporary file, each repetition adds to the noise, and finish() renames the file. Without finish() nothing
@@ -40,7 +40,7 @@ enum class ReferenceContent { hashes, gradients };  // gradients: with their has
 class ReferenceWriter {
  public:
   ReferenceWriter(const std::filesystem::path& path, const std::string& strategy, double loss,
-                  const NamedParameters& parameters, ReferenceContent content = ReferenceContent::gradients);
+                  const NamedParameters& parameters, ReferenceKind content = ReferenceKind::gradients);
   ~ReferenceWriter();
   ReferenceWriter(const ReferenceWriter&) = delete;
   ReferenceWriter& operator=(const ReferenceWriter&) = delete;
@@ -56,7 +56,7 @@ class ReferenceWriter {
 
   std::filesystem::path path_, aside_;
   std::ofstream file_;
-  plan::BaselineReference reference_;
+  plan::ReferenceResults reference_;
   result::GradientComparison noise_;
   std::map<int, double> sizes_;  // what was not reproduced: parameter (-1: the loss) -> its largest element
 };

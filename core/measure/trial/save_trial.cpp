@@ -41,7 +41,7 @@ class SaveTrial {
     result_.mode = request.save;
   }
 
-  result::SaveMeasurement run() {
+  result::StateSaveMeasurement run() {
     try {
       folder_.set_rank(saving_rank(request_));
       folder_.make();
@@ -92,7 +92,7 @@ class SaveTrial {
     const auto start = Clock::now();
     saving_.save(losses_);
     const double call_ms = ms_since(start);
-    result::ObservedSave save;
+    result::ObservedStateSave save;
     while (runner_.any_rank(!ended_)) {
       save.steps_ms.push_back(step_of_save());
       saving_.look(false);
@@ -125,17 +125,17 @@ class SaveTrial {
   std::unique_ptr<optimizer::Optimizer> optimizer_;
   TrainingState state_;
   state::StateFolder folder_;
-  result::SaveMeasurement result_;
+  result::StateSaveMeasurement result_;
   std::vector<double> losses_, steps_alone_ms_;
-  std::vector<result::ObservedSave> saves_;
+  std::vector<result::ObservedStateSave> saves_;
   std::optional<result::SaveResult> ended_;  // set when the current save has ended
   TrainingSaver saving_;                     // last member: destroyed first, which waits for its saves
 };
 
 }  // namespace
 
-result::SaveMeasurement measure_saves(const plan::TrainingRunRequest& request, StepRunner& runner,
-                                      FrameWriter& frames) {
+result::StateSaveMeasurement measure_saves(const plan::TrainingRunRequest& request, StepRunner& runner,
+                                           FrameWriter& frames) {
   return SaveTrial(request, runner, frames).run();
 }
 

@@ -5,12 +5,13 @@
 #include "core/measure/trial/frame_writer.h"
 #include "core/measure/trial/step_runner.h"
 #include "core/plan/request/training_run_request.h"
-#include "core/record/measurement/save_measurement.h"
+#include "core/record/measurement/state_save_measurement.h"
 
 namespace memtune::trial {
 
 // Saves `request.saves` times into its folder, and loads the last state. A failed save ends it, with the reason. Throws
 // what ops, engines and states throw, except for out of device memory.
-result::SaveMeasurement measure_saves(const plan::TrainingRunRequest& request, StepRunner& runner, FrameWriter& frames);
+result::StateSaveMeasurement measure_saves(const plan::TrainingRunRequest& request, StepRunner& runner,
+                                           FrameWriter& frames);
 
 }  // namespace memtune::trial

@@ -8,8 +8,8 @@ namespace memtune::trial {
 using profiler::Profiler;
 using trace::EventKind;
 using trace::Pass;
+using trace::RegionId;
 using trace::RegionKind;
-using trace::TraceRegion;
 using trace::TrackRole;
 using trace::ValueId;
 using trace::ValueKey;
@@ -24,12 +24,12 @@ std::string cost(const plan::OpFacts& op) {
   return "cheap: a pass over memory";
 }
 
-TraceRegion part_of_model(int block, bool after_blocks, Pass pass) {
-  if (block >= 0) return TraceRegion::of_block(block, pass);
+RegionId part_of_model(int block, bool after_blocks, Pass pass) {
+  if (block >= 0) return RegionId::of_block(block, pass);
   return {after_blocks ? RegionKind::head : RegionKind::before_blocks, pass};
 }
 
-TraceRegion part_of_model(const plan::OpFacts& op, Pass pass) { return part_of_model(op.block, op.after_blocks, pass); }
+RegionId part_of_model(const plan::OpFacts& op, Pass pass) { return part_of_model(op.block, op.after_blocks, pass); }
 
 }  // namespace
 
@@ -41,7 +41,7 @@ StepTraceRecorder::StepTraceRecorder(const plan::ProgramFacts& facts, device::De
 
 StepTraceRecorder::~StepTraceRecorder() { executor_.set_recorder(nullptr); }
 
-void StepTraceRecorder::begin_part(const TraceRegion& region) {
+void StepTraceRecorder::begin_part(const RegionId& region) {
   parts_.push_back({region, name_of(region), now_ns()});
   profiler_.tag_part(now_part());
 }
@@ -113,7 +113,7 @@ void StepTraceRecorder::begin_pass() {
 
 void StepTraceRecorder::begin_optimizer() {
   sample();
-  begin_part(TraceRegion::phase(Pass::optimizer));
+  begin_part(RegionId::phase(Pass::optimizer));
   begin_phase(Pass::optimizer);
 }
 
@@ -185,7 +185,7 @@ std::string StepTraceRecorder::block_name(int block, bool after_blocks) const {
   return after_blocks ? "head" : "before the blocks";
 }
 
-std::string StepTraceRecorder::name_of(const TraceRegion& region) const {
+std::string StepTraceRecorder::name_of(const RegionId& region) const {
   if (region.kind == RegionKind::none) return "";
   if (region.kind == RegionKind::phase) return to_string(region.pass);
   const std::string name = block_name(region.block, region.kind == RegionKind::head);
@@ -229,7 +229,7 @@ void StepTraceRecorder::add_phases(const trace::HostToDeviceClock& clock, trace:
   for (const auto& [pass, first, last] : phases_) {
     trace::TraceEvent event;
     event.kind = EventKind::region;
-    event.region = TraceRegion::phase(pass);
+    event.region = RegionId::phase(pass);
     event.track = trace.track({TrackRole::phases});
     event.name = trace.name(to_string(pass));
     event.start_ns = clock.begins_ns(first);

@@ -11,12 +11,12 @@
 #include "core/measure/trial/step_runner.h"
 #include "core/model/program/interpreter.h"
 #include "core/plan/facts/program_facts.h"
+#include "core/record/trace/activation_event_recorder.h"
 #include "core/record/trace/host_step_parts.h"
-#include "core/record/trace/value_event_recorder.h"
 
 namespace memtune::trial {
 
-class StepTraceRecorder final : public program::OpObserver, public trace::ValueEventRecorder, public StepObserver {
+class StepTraceRecorder final : public program::OpObserver, public trace::ActivationEventRecorder, public StepObserver {
  public:
   // All arguments must outlive it. The destructor removes it as the executor's recorder.
   StepTraceRecorder(const plan::ProgramFacts& facts, device::Device& device, profiler::Profiler& profiler,
@@ -62,14 +62,14 @@ class StepTraceRecorder final : public program::OpObserver, public trace::ValueE
   uint32_t now_part() const { return static_cast<uint32_t>(parts_.size()); }
   void begin_phase(trace::Pass pass);
   void end_phase();
-  void begin_part(const trace::TraceRegion& region);
+  void begin_part(const trace::RegionId& region);
   void sample();
   trace::TraceEvent& add(trace::EventKind kind, trace::TrackRole role, const std::string& name, int64_t start_ns);
   trace::ValueId id_of(const trace::ValueKey& value);
   void put_values_in_order(trace::Trace& trace);
   trace::TracedValue describe(const trace::ValueKey& value) const;
   std::string block_name(int block, bool after_blocks) const;
-  std::string name_of(const trace::TraceRegion& region) const;
+  std::string name_of(const trace::RegionId& region) const;
   void add_disk_events();
   void add_phases(const trace::HostToDeviceClock& clock, trace::Trace& trace) const;
   void add_moments(const trace::HostToDeviceClock& clock, trace::Trace& trace) const;
@@ -88,8 +88,8 @@ class StepTraceRecorder final : public program::OpObserver, public trace::ValueE
   std::map<std::pair<int, int>, trace::ValueId> values_;  // op, output
   int64_t step_start_ = 0, op_start_ = 0, rerun_start_ = 0;
   trace::ValueId rerun_value_;
-  bool blocks_behind_ = false;   // backward has reached them
-  trace::TraceRegion backward_;  // the part that backward is in
+  bool blocks_behind_ = false;  // backward has reached them
+  trace::RegionId backward_;    // the part that backward is in
 };
 
 }  // namespace memtune::trial

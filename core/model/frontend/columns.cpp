@@ -9,8 +9,8 @@ namespace memtune::frontend {
 namespace {
 
 using program::Body;
-using program::ModelOutput;
 using program::Op;
+using program::OutputTree;
 using program::Program;
 using program::ProgramInput;
 using program::Slot;
@@ -36,9 +36,9 @@ class Copy {
     for (const Op& op : once.ops) emit_.keep(copied(op));
   }
 
-  ModelOutput copied(ModelOutput output) {
+  OutputTree copied(OutputTree output) {
     if (output.slot >= 0) output.slot = copied_slot(output.slot);
-    for (ModelOutput& element : output.elements) element = copied(element);
+    for (OutputTree& element : output.elements) element = copied(element);
     return output;
   }
 

@@ -9,7 +9,7 @@ namespace memtune::frontend {
 
 using program::Body;
 using program::Op;
-using program::OpKind;
+using program::Opcode;
 using program::Slot;
 
 Emitter::Emitter(program::Program& program) : program_(program), body_(&program.body) {
@@ -63,7 +63,7 @@ Value Emitter::buffer(const std::string& name, const at::Tensor& tensor) {
   return constant(tensor);
 }
 
-Op Emitter::start(OpKind kind, const char* name, const Values& inputs) const {
+Op Emitter::start(Opcode kind, const char* name, const Values& inputs) const {
   Op op;
   op.kind = kind;
   op.name = name;
@@ -99,7 +99,7 @@ Values Emitter::op(const char* name, const char* overload, std::vector<OpArgumen
 }
 
 Values Emitter::call(const ResolvedOperator& callee, const Values& inputs, size_t outputs) {
-  Op op = start(OpKind::call, callee.name.c_str(), inputs);
+  Op op = start(Opcode::call, callee.name.c_str(), inputs);
   op.run = callee.run;
   if (callee.schema) {
     op.handle = c10::Dispatcher::singleton().findSchema(callee.schema->operator_name());
@@ -109,80 +109,80 @@ Values Emitter::call(const ResolvedOperator& callee, const Values& inputs, size_
 }
 
 Value Emitter::list(const c10::TypePtr& type, const Values& elements) {
-  Op op = start(OpKind::list, "prim::ListConstruct", elements);
+  Op op = start(Opcode::list, "prim::ListConstruct", elements);
   op.type = type;
   return finish(std::move(op));
 }
 
 Value Emitter::dict(const c10::TypePtr& type, const Values& keys_and_values) {
-  Op op = start(OpKind::dict, "prim::DictConstruct", keys_and_values);
+  Op op = start(Opcode::dict, "prim::DictConstruct", keys_and_values);
   op.type = type;
   return finish(std::move(op));
 }
 
-Value Emitter::tuple(const Values& elements) { return finish(start(OpKind::tuple, "prim::TupleConstruct", elements)); }
+Value Emitter::tuple(const Values& elements) { return finish(start(Opcode::tuple, "prim::TupleConstruct", elements)); }
 
 Values Emitter::unpack_list(Value list, size_t count) {
-  return finish(start(OpKind::list_unpack, "prim::ListUnpack", {list}), count);
+  return finish(start(Opcode::list_unpack, "prim::ListUnpack", {list}), count);
 }
 
 Values Emitter::unpack_tuple(Value tuple, size_t count) {
-  return finish(start(OpKind::tuple_unpack, "prim::TupleUnpack", {tuple}), count);
+  return finish(start(Opcode::tuple_unpack, "prim::TupleUnpack", {tuple}), count);
 }
 
 Value Emitter::tuple_element(Value tuple, int64_t index) {
-  Op op = start(OpKind::tuple_index, "prim::TupleIndex", {tuple});
+  Op op = start(Opcode::tuple_index, "prim::TupleIndex", {tuple});
   op.index = index;
   return finish(std::move(op));
 }
 
 Value Emitter::attribute(const ObjectPtr& object, const std::string& name) {
-  Op op = start(OpKind::get_attribute, "prim::GetAttr", {});
+  Op op = start(Opcode::get_attribute, "prim::GetAttr", {});
   op.object = object;
   op.attribute = name;
   return finish(std::move(op));
 }
 
 Value Emitter::attribute(Value object, const std::string& name) {
-  Op op = start(OpKind::get_attribute, "prim::GetAttr", {object});
+  Op op = start(Opcode::get_attribute, "prim::GetAttr", {object});
   op.attribute = name;
   return finish(std::move(op));
 }
 
 void Emitter::set_attribute(const ObjectPtr& object, const std::string& name, Value value) {
-  Op op = start(OpKind::set_attribute, "prim::SetAttr", {value});
+  Op op = start(Opcode::set_attribute, "prim::SetAttr", {value});
   op.object = object;
   op.attribute = name;
   finish(std::move(op), 0);
 }
 
 void Emitter::set_attribute(Value object, const std::string& name, Value value) {
-  Op op = start(OpKind::set_attribute, "prim::SetAttr", {object, value});
+  Op op = start(Opcode::set_attribute, "prim::SetAttr", {object, value});
   op.attribute = name;
   finish(std::move(op), 0);
 }
 
 Value Emitter::create_object(const c10::TypePtr& type) {
-  Op op = start(OpKind::create_object, "prim::CreateObject", {});
+  Op op = start(Opcode::create_object, "prim::CreateObject", {});
   op.type = type;
   return finish(std::move(op));
 }
 
 Value Emitter::is_instance(Value value, const std::vector<c10::TypePtr>& types) {
-  Op op = start(OpKind::is_instance, "prim::isinstance", {value});
+  Op op = start(Opcode::is_instance, "prim::isinstance", {value});
   op.types = types;
   return finish(std::move(op));
 }
 
-Value Emitter::uninitialized() { return finish(start(OpKind::uninitialized, "prim::Uninitialized", {})); }
+Value Emitter::uninitialized() { return finish(start(Opcode::uninitialized, "prim::Uninitialized", {})); }
 
-void Emitter::enter_grad_mode(Value on) { finish(start(OpKind::enter_grad_mode, "prim::Enter", {on}), 0); }
+void Emitter::enter_grad_mode(Value on) { finish(start(Opcode::enter_grad_mode, "prim::Enter", {on}), 0); }
 
 void Emitter::enter_autocast(Value device, Value on, Value dtype, Value cached) {
-  finish(start(OpKind::enter_autocast, "prim::Enter", {device, on, dtype, cached}), 0);
+  finish(start(Opcode::enter_autocast, "prim::Enter", {device, on, dtype, cached}), 0);
 }
 
-void Emitter::leave() { finish(start(OpKind::leave, "prim::Exit", {}), 0); }
+void Emitter::leave() { finish(start(Opcode::leave, "prim::Exit", {}), 0); }
 
 Body Emitter::body(const std::function<Values(Values)>& write, size_t inputs) {
   Body inner;
@@ -198,7 +198,7 @@ Body Emitter::body(const std::function<Values(Values)>& write, size_t inputs) {
 }
 
 Values Emitter::branch(Value condition, const std::function<Values()>& then, const std::function<Values()>& otherwise) {
-  Op op = start(OpKind::branch, "prim::If", {condition});
+  Op op = start(Opcode::branch, "prim::If", {condition});
   for (const auto* write : {&then, &otherwise}) op.bodies.push_back(body([&](const Values&) { return (*write)(); }, 0));
   const size_t outputs = op.bodies[0].outputs.size();
   return finish(std::move(op), outputs);
@@ -207,7 +207,7 @@ Values Emitter::branch(Value condition, const std::function<Values()>& then, con
 Values Emitter::loop(Value most, Value condition, const Values& carried, const std::function<Values(Values)>& write) {
   Values inputs = {most, condition};
   inputs.insert(inputs.end(), carried.begin(), carried.end());
-  Op op = start(OpKind::loop, "prim::Loop", inputs);
+  Op op = start(Opcode::loop, "prim::Loop", inputs);
   op.bodies.push_back(body(write, carried.size() + 1));
   return finish(std::move(op), carried.size());
 }

@@ -130,10 +130,10 @@ class Emitter {
 
   // Sets the model's output.
   void answer(Value value) { program_.answer = {value.slot, c10::TensorType::get(), {}}; }
-  void answer(program::ModelOutput answer) { program_.answer = std::move(answer); }
+  void answer(program::OutputTree answer) { program_.answer = std::move(answer); }
 
  private:
-  program::Op start(program::OpKind kind, const char* name, const Values& inputs) const;
+  program::Op start(program::Opcode kind, const char* name, const Values& inputs) const;
   Values finish(program::Op op, size_t outputs);
   Value finish(program::Op op) { return finish(std::move(op), 1)[0]; }
   program::Body body(const std::function<Values(Values)>& write, size_t inputs);

@@ -35,9 +35,9 @@ AttentionImplementation parse_attention(const std::string& text) {
   throw UsageError(unknown_name("attention", text, kAttentions));
 }
 
-DecoderHead head_for(LossKind loss) {
-  if (loss == LossKind::embedding) return DecoderHead::embedding;
-  return loss == LossKind::reward ? DecoderHead::score : DecoderHead::of_config;
+HeadKind head_for(LossKind loss) {
+  if (loss == LossKind::embedding) return HeadKind::embedding;
+  return loss == LossKind::reward ? HeadKind::score : HeadKind::of_config;
 }
 
 const std::vector<std::unique_ptr<const FrontEnd>>& front_ends() {
@@ -48,7 +48,7 @@ const std::vector<std::unique_ptr<const FrontEnd>>& front_ends() {
 program::Program lower(const LoweringOptions& source) {
   program::Program program = lowered(source);
   program.as_written = nullptr;
-  program.has_head = source.head != DecoderHead::embedding;
+  program.has_head = source.head != HeadKind::embedding;
   if (!source.load_in.empty()) quantize(program, source.load_in);
   if (source.lora.empty()) return program;
   model::LoraConfig lora = model::parse_lora(source.lora);

@@ -15,13 +15,13 @@
 namespace memtune::frontend {
 
 // What a model of a config.json gives.
-enum class DecoderHead {
+enum class HeadKind {
   of_config,  // logits, or the loss of a classifier
   score,      // one score per row, of a reward model
   embedding,  // a vector per row, as sentence-transformers pools it
 };
 
-DecoderHead head_for(LossKind loss);
+HeadKind head_for(LossKind loss);
 
 struct LoweringOptions {
   plan::ModelSource model;
@@ -35,7 +35,7 @@ struct LoweringOptions {
   std::string autocast = "";       // autocast dtype of the forward; "": none
   std::string load_in = "";        // quantization of linear weights: a word of kQuantizations; "": none
   std::string lora = "";           // adapter, parsed by model::parse_lora; "": the model itself is trained
-  DecoderHead head = DecoderHead::of_config;
+  HeadKind head = HeadKind::of_config;
 };
 
 enum class AttentionImplementation { sdpa, eager, flash_varlen };

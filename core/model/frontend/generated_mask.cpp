@@ -8,7 +8,7 @@ namespace {
 
 using program::Body;
 using program::Op;
-using program::OpKind;
+using program::Opcode;
 using program::Slot;
 
 constexpr size_t kMask = 3;  // argument of scaled_dot_product_attention
@@ -41,7 +41,7 @@ class Content {
       const bool inner = std::any_of(op.bodies.begin(), op.bodies.end(), [this](const Body& part) {
         return std::any_of(part.outputs.begin(), part.outputs.end(), [this](Slot slot) { return has_content(slot); });
       });
-      if ((reads && !shape_alone(op)) || inner || op.random || op.kind == OpKind::get_attribute) add(op);
+      if ((reads && !shape_alone(op)) || inner || op.random || op.kind == Opcode::get_attribute) add(op);
     }
   }
 

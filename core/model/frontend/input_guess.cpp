@@ -10,7 +10,7 @@ namespace {
 
 using program::Body;
 using program::Op;
-using program::OpKind;
+using program::Opcode;
 using program::Program;
 using program::Slot;
 
@@ -37,10 +37,10 @@ class Finder {
   void visit(const Body& body) {
     for (const Op& op : body.ops) {
       if (found_) return;
-      if (op.kind == OpKind::get_attribute && op.object) note_weight(op.outputs[0], op.object->getAttr(op.attribute));
-      if (op.kind == OpKind::call && !op.inputs.empty()) visit_call(op);
+      if (op.kind == Opcode::get_attribute && op.object) note_weight(op.outputs[0], op.object->getAttr(op.attribute));
+      if (op.kind == Opcode::call && !op.inputs.empty()) visit_call(op);
       for (const Body& inner : op.bodies) visit(inner);
-      if (op.kind == OpKind::branch) visit_results(op);
+      if (op.kind == Opcode::branch) visit_results(op);
     }
   }
 

@@ -10,11 +10,11 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/model/frontend/columns.h"
-#include "core/model/frontend/described_inputs.h"
 #include "core/model/frontend/dtype.h"
 #include "core/model/frontend/input_guess.h"
 #include "core/model/frontend/model_output.h"
 #include "core/model/frontend/rejection.h"
+#include "core/model/frontend/requested_inputs.h"
 #include "core/model/frontend/token_rows.h"
 #include "core/model/program/interpreter.h"
 #include "core/model/program/module_state_guard.h"
@@ -418,7 +418,7 @@ class BatchMaker {
   std::vector<std::string> names_;  // inputs of the model, then those that only the loss uses
   bool padded_;
   std::string target_;
-  DescribedInputs described_;
+  RequestedInputs described_;
   at::Generator generator_;  // on the CPU, so that every device gets the same values
   bool pending_target_ = false;
   std::map<std::string, at::Tensor> on_host_;  // tensors of the batch, by name

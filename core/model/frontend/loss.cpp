@@ -6,10 +6,10 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/base/vocabulary.h"
-#include "core/model/frontend/described_inputs.h"
 #include "core/model/frontend/emitter.h"
 #include "core/model/frontend/model_output.h"
 #include "core/model/frontend/output_layer.h"
+#include "core/model/frontend/requested_inputs.h"
 #include "core/model/frontend/sentence_embedding.h"
 #include "core/model/ops/chunked_log_probs.h"
 #include "core/model/ops/linear_cross_entropy.h"
@@ -20,7 +20,7 @@ namespace {
 
 using c10::IValue;
 
-using program::ModelOutput;
+using program::OutputTree;
 using program::Program;
 
 constexpr char kRemedyForImplementation[] =
@@ -28,10 +28,10 @@ constexpr char kRemedyForImplementation[] =
 constexpr char kRemedyForCompletions[] =
     "it needs a linear layer at the model's end; measure the trainer by its command: memtune sweep -- python train.py";
 
-Value pack(Emitter& emit, const ModelOutput& answer) {
+Value pack(Emitter& emit, const OutputTree& answer) {
   if (answer.slot >= 0) return {answer.slot};
   Values elements, entries;
-  for (const ModelOutput& element : answer.elements) {
+  for (const OutputTree& element : answer.elements) {
     elements.push_back(pack(emit, element));
     if (element.name.empty()) continue;
     entries.push_back(emit.constant(element.name));
@@ -91,8 +91,8 @@ Value without_logits(Emitter& emit, const OutputLayer& layer, Value target, cons
 }
 
 // As TRL reads it from a model's config.
-ops::LogitScaling scaling_of(const std::vector<ops::LogitTransform>& steps, LossKind loss) {
-  using Kind = ops::LogitTransform::Kind;
+ops::LogitScaling scaling_of(const std::vector<ops::LogitOp>& steps, LossKind loss) {
+  using Kind = ops::LogitOp::Kind;
   ops::LogitScaling scaling;
   for (size_t i = 0; i < steps.size(); ++i) {
     const double factor = steps[i].factor;
@@ -256,9 +256,9 @@ Value reward(Emitter& emit, Value scores, Value margin) {
 
 // The outputs of both columns.
 Values chosen_in_columns(Emitter& emit, Program& program, const std::string& output) {
-  const ModelOutput answer = program.answer;
+  const OutputTree answer = program.answer;
   Values embeddings;
-  for (const ModelOutput& column : answer.elements) {
+  for (const OutputTree& column : answer.elements) {
     program.answer = column;
     embeddings.push_back(chosen(emit, program, LossKind::embedding, output));
   }

@@ -15,8 +15,8 @@ namespace memtune::frontend {
 namespace {
 
 using c10::IValue;
-using program::ModelOutput;
 using program::Op;
+using program::OutputTree;
 using program::Program;
 using program::Slot;
 
@@ -166,7 +166,7 @@ class Numbers {
                                                  "aten::to",  "aten::clone", "aten::squeeze", "aten::add_"};
     for (const Op& op : body.ops) {
       for (const program::Body& inner : op.bodies) visit(inner);
-      if (op.kind == program::OpKind::branch) visit_results(op);
+      if (op.kind == program::Opcode::branch) visit_results(op);
       if (op.outputs.size() != 1) continue;
       const bool reduces = op.name.ends_with("_loss") || op.name == "aten::binary_cross_entropy" ||
                            op.name == "aten::binary_cross_entropy_with_logits" ||
@@ -189,16 +189,16 @@ class Chooser {
   Chooser(Emitter& emit, Program& program, LossKind loss)
       : emit_(emit), numbers_(program.body), loss_(loss), note_(program.answer_note) {}
 
-  Value choose_from(const ModelOutput& answer, const std::string& output) {
+  Value choose_from(const OutputTree& answer, const std::string& output) {
     const Value value = part_of(answer, output);
     if (several_) *note_ = guess(described(answer), "part " + path_);
     return value;
   }
 
  private:
-  Value part_of(const ModelOutput& answer, const std::string& output) {
+  Value part_of(const OutputTree& answer, const std::string& output) {
     if (output.empty() && answer.slot < 0)
-      if (const ModelOutput* part = usual_part(answer)) return part_of(*part, output);
+      if (const OutputTree* part = usual_part(answer)) return part_of(*part, output);
     if (answer.slot >= 0) {
       const bool tensor = answer.type->kind() == c10::TypeKind::TensorType;
       return tensor && output.empty() ? Value{answer.slot} : pick({answer.slot}, output);
@@ -212,35 +212,35 @@ class Chooser {
     throw UsageError("--output " + output + ": no such part; the model returns " + described(answer));
   }
 
-  static std::string described(const ModelOutput& answer) {
+  static std::string described(const OutputTree& answer) {
     std::vector<std::string> names;
-    for (const ModelOutput& part : answer.elements)
+    for (const OutputTree& part : answer.elements)
       if (!part.name.empty()) names.push_back(part.name);
     return names.empty() ? "a tuple of " + std::to_string(answer.elements.size()) : join(names, ", ");
   }
 
   // The default part by name, for outputs with named parts.
-  const ModelOutput* usual_part(const ModelOutput& answer) const {
+  const OutputTree* usual_part(const OutputTree& answer) const {
     const auto find = [&](const std::string& name) {
-      const auto found = std::ranges::find(answer.elements, name, &ModelOutput::name);
+      const auto found = std::ranges::find(answer.elements, name, &OutputTree::name);
       return found == answer.elements.end() ? nullptr : &*found;
     };
     if (loss_ == LossKind::returned) return find("loss");
     for (const char* name : kAnswers)
-      if (const ModelOutput* part = find(name)) return part;
+      if (const OutputTree* part = find(name)) return part;
     return nullptr;
   }
 
-  bool may_be_taken(const ModelOutput& one) const {
+  bool may_be_taken(const OutputTree& one) const {
     if (one.slot < 0)
       return std::any_of(one.elements.begin(), one.elements.end(),
-                         [this](const ModelOutput& inner) { return may_be_taken(inner); });
+                         [this](const OutputTree& inner) { return may_be_taken(inner); });
     return one.type->kind() != c10::TypeKind::TensorType || numbers_.has(one.slot) == (loss_ == LossKind::returned);
   }
 
-  const ModelOutput& usual(const ModelOutput& answer) {
+  const OutputTree& usual(const OutputTree& answer) {
     const auto& parts = answer.elements;
-    const auto wanted = [this](const ModelOutput& one) { return may_be_taken(one); };
+    const auto wanted = [this](const OutputTree& one) { return may_be_taken(one); };
     const auto found = std::find_if(parts.begin(), parts.end(), wanted);
     const auto taken = found == parts.end() ? parts.begin() : found;
     several_ = several_ || (parts.size() > 1 && std::count_if(parts.begin(), parts.end(), wanted) != 1);

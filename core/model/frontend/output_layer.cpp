@@ -8,12 +8,12 @@ namespace memtune::frontend {
 namespace {
 
 using c10::IValue;
-using ops::LogitTransform;
+using ops::LogitOp;
 using program::Body;
 using program::Op;
 using program::Program;
 using program::Slot;
-using Kind = LogitTransform::Kind;
+using Kind = LogitOp::Kind;
 
 std::string named(const Op& op) { return op.source.empty() ? op.name : op.name + " at " + op.source; }
 
@@ -54,14 +54,14 @@ class Walk {
       return std::find(op.outputs.begin(), op.outputs.end(), result) != op.outputs.end();
     });
     if (found == ops.end()) refuse("no op at the program's end computes them");
-    if (found->kind != program::OpKind::call) refuse("they come out of a " + found->name);
+    if (found->kind != program::Opcode::call) refuse("they come out of a " + found->name);
     if (uses(program_.body, result) > 0) refuse("what " + named(*found) + " makes has other uses");
     Op op = std::move(*found);
     ops.erase(found);
     return op;
   }
 
-  LogitTransform step(const Op& op) const {
+  LogitOp step(const Op& op) const {
     const IValue factor = op.inputs.size() > 1 ? constant(op.inputs[1]) : IValue();
     if (op.name == "aten::mul" && factor.isScalar()) return {Kind::multiply, factor.toScalar().toDouble()};
     if (op.name == "aten::div" && factor.isScalar() && op.inputs.size() == 2)

@@ -15,7 +15,7 @@ namespace memtune::frontend {
 struct OutputLayer {
   Value hidden, weight;
   std::optional<Value> bias;
-  std::vector<ops::LogitTransform> steps;
+  std::vector<ops::LogitOp> steps;
 };
 
 // Takes the output layer of the value `logits` out of the program. Nothing else may use the removed values. Throws

@@ -13,8 +13,8 @@ class Tables {
  private:
   void look(const Body& body) {
     for (const Op& op : body.ops) {
-      if (op.kind == OpKind::get_attribute && op.object) held_[op.outputs[0]] = op.object->getAttr(op.attribute);
-      if (op.kind == OpKind::call && op.name == "aten::embedding") add(op.inputs[0]);
+      if (op.kind == Opcode::get_attribute && op.object) held_[op.outputs[0]] = op.object->getAttr(op.attribute);
+      if (op.kind == Opcode::call && op.name == "aten::embedding") add(op.inputs[0]);
       for (const Body& inner : op.bodies) look(inner);
     }
   }

@@ -58,9 +58,9 @@ void Interpreter::take_inputs(const Op& op) {
 
 void Interpreter::run_op(const Op& op) {
   running_ = &op;
-  if (op.kind == OpKind::branch) {
+  if (op.kind == Opcode::branch) {
     run_branch(op);
-  } else if (op.kind == OpKind::loop) {
+  } else if (op.kind == Opcode::loop) {
     run_loop(op);
   } else {
     take_inputs(op);
@@ -162,26 +162,26 @@ void Interpreter::call(const Op& op) {
     stack_.push_back(std::move(value));
   };
   switch (op.kind) {
-    case OpKind::get_attribute: return answer((op.object ? op.object : stack_[0].toObject())->getAttr(op.attribute));
-    case OpKind::set_attribute: {
+    case Opcode::get_attribute: return answer((op.object ? op.object : stack_[0].toObject())->getAttr(op.attribute));
+    case Opcode::set_attribute: {
       IValue value = stack_.back();
       (op.object ? op.object : stack_[0].toObject())->setAttr(op.attribute, std::move(value));
       return stack_.clear();
     }
-    case OpKind::list: return answer(make_list(op, stack_));
-    case OpKind::dict: return answer(make_dict(op, stack_));
-    case OpKind::tuple: return answer(c10::ivalue::Tuple::create(stack_));
-    case OpKind::list_unpack: return unpack_list(op, stack_);
-    case OpKind::tuple_unpack: return unpack_tuple(stack_);
-    case OpKind::tuple_index: return answer(tuple_element(op, stack_[0]));
-    case OpKind::create_object: return answer(make_object(op));
-    case OpKind::is_instance: return answer(is_instance(op, stack_[0]));
-    case OpKind::uninitialized: return answer(IValue());
-    case OpKind::enter_grad_mode:
+    case Opcode::list: return answer(make_list(op, stack_));
+    case Opcode::dict: return answer(make_dict(op, stack_));
+    case Opcode::tuple: return answer(c10::ivalue::Tuple::create(stack_));
+    case Opcode::list_unpack: return unpack_list(op, stack_);
+    case Opcode::tuple_unpack: return unpack_tuple(stack_);
+    case Opcode::tuple_index: return answer(tuple_element(op, stack_[0]));
+    case Opcode::create_object: return answer(make_object(op));
+    case Opcode::is_instance: return answer(is_instance(op, stack_[0]));
+    case Opcode::uninitialized: return answer(IValue());
+    case Opcode::enter_grad_mode:
       entered_.emplace_back(std::make_unique<c10::AutoGradMode>(stack_[0].toBool()));
       return stack_.clear();
-    case OpKind::enter_autocast: entered_.emplace_back(enter_autocast(stack_)); return stack_.clear();
-    case OpKind::leave: return entered_.pop_back();
+    case Opcode::enter_autocast: entered_.emplace_back(enter_autocast(stack_)); return stack_.clear();
+    case Opcode::leave: return entered_.pop_back();
     default: break;
   }
   if (parameters_) parameters_->before(op, stack_);

@@ -32,7 +32,7 @@ struct ModuleRegion {
 
 struct Body;
 
-enum class OpKind {
+enum class Opcode {
   call,           // an operator, by Op::run
   get_attribute,  // of `object`, or of the object in inputs[0]
   set_attribute,
@@ -54,7 +54,7 @@ enum class OpKind {
 
 struct Op {
   int id = 0;  // position in program order, bodies included
-  OpKind kind = OpKind::call;
+  Opcode kind = Opcode::call;
   std::string name;    // "aten::linear"
   std::string source;  // "model.py:42" in the author's file; "" if the model's file has none
   int region = 0;      // index into Program::regions
@@ -97,10 +97,10 @@ struct ProgramInput {
 };
 
 // The model's output: a value, or a tuple whose elements are known.
-struct ModelOutput {
+struct OutputTree {
   Slot slot = -1;     // -1: a tuple of `elements`
   c10::TypePtr type;  // of the value in `slot`
-  std::vector<ModelOutput> elements;
+  std::vector<OutputTree> elements;
   std::string name = {};  // name of an element: "logits"; "": none, use its position
 };
 
@@ -109,7 +109,7 @@ struct Program {
   ModelState state;
   Body body;
   std::vector<ProgramInput> inputs;    // in the order of body.inputs
-  ModelOutput answer;                  // of the model, before any loss
+  OutputTree answer;                   // of the model, before any loss
   std::vector<c10::IValue> constants;  // by slot; None if the slot is not a constant
   std::vector<bool> is_constant;
   std::vector<ModuleRegion> regions;

@@ -110,8 +110,8 @@ std::vector<std::string> part_names(const json& tree, const json& named_tuples) 
   return result;
 }
 
-Pt2OutputSpec parse_answer(const json& tree, const json& named_tuples) {
-  Pt2OutputSpec answer;
+Pt2OutputTree parse_answer(const json& tree, const json& named_tuples) {
+  Pt2OutputTree answer;
   answer.is_leaf = tree.at("type").is_null();
   const std::vector<std::string> names = answer.is_leaf ? std::vector<std::string>() : part_names(tree, named_tuples);
   const json& parts = json_array(tree.at("children_spec"));
@@ -122,19 +122,19 @@ Pt2OutputSpec parse_answer(const json& tree, const json& named_tuples) {
   return answer;
 }
 
-size_t leaves(const Pt2OutputSpec& answer) {
+size_t leaves(const Pt2OutputTree& answer) {
   size_t count = answer.is_leaf;
-  for (const Pt2OutputSpec& part : answer.parts) count += leaves(part);
+  for (const Pt2OutputTree& part : answer.parts) count += leaves(part);
   return count;
 }
 
 // The structure of the model's output. If the file does not describe it or it does not match: a flat list of outputs.
-Pt2OutputSpec answer_of(const json& module, size_t outputs) {
-  Pt2OutputSpec flat{"", false, std::vector<Pt2OutputSpec>(outputs)};
+Pt2OutputTree answer_of(const json& module, size_t outputs) {
+  Pt2OutputTree flat{"", false, std::vector<Pt2OutputTree>(outputs)};
   for (const json& entry : json_array(module.at("module_call_graph"))) {
     const json& signature = entry.at("signature");
     if (!json_word(entry.at("fqn")).empty() || signature.is_null()) continue;
-    Pt2OutputSpec answer =
+    Pt2OutputTree answer =
         parse_answer(parse_json(json_word(signature.at("out_spec"))).at(1), module.at("treespec_namedtuple_fields"));
     return leaves(answer) == outputs ? answer : flat;
   }
@@ -182,7 +182,7 @@ void describe_by(const std::vector<Pt2SampleInput>& samples, Pt2Program& program
 
 }  // namespace
 
-bool has_part(const Pt2OutputSpec& answer, std::string_view name) {
+bool has_part(const Pt2OutputTree& answer, std::string_view name) {
   return std::any_of(answer.parts.begin(), answer.parts.end(), [&](const auto& part) { return part.name == name; });
 }
 
@@ -197,7 +197,7 @@ Pt2Program read_pt2_program(const Pt2Archive& archive) try {
   for (const auto& [folder, config] : {std::pair<std::string, std::string>{kWeights, "model_weights_config.json"},
                                        {kConstants, "model_constants_config.json"}}) {
     if (!archive.has(folder + config)) continue;
-    for (Pt2TensorMetadata& tensor : parse_pt2_tensors(archive.text(folder + config), folder)) {
+    for (Pt2TensorEntry& tensor : parse_pt2_tensors(archive.text(folder + config), folder)) {
       check_fits(tensor, archive.bytes(tensor.record));
       program.tensors.push_back(std::move(tensor));
     }

@@ -8,7 +8,7 @@
 
 #include "core/model/pt2/input_description.h"
 #include "core/model/pt2/pt2_graph.h"
-#include "core/model/pt2/pt2_tensor_metadata.h"
+#include "core/model/pt2/pt2_tensor_entry.h"
 
 namespace memtune::model {
 
@@ -24,18 +24,18 @@ struct Pt2Input {
 };
 
 // The structure of the model's output: nested tuples, lists, dicts and objects with tensors as leaves.
-struct Pt2OutputSpec {
+struct Pt2OutputTree {
   std::string name;  // key of a dict or field of an object
   bool is_leaf = true;
-  std::vector<Pt2OutputSpec> parts;
+  std::vector<Pt2OutputTree> parts;
 };
 
 struct Pt2Program {
   Pt2Graph graph;
   std::vector<Pt2Input> inputs;
   std::vector<Pt2Argument> outputs;  // one per leaf of the answer
-  Pt2OutputSpec answer;
-  std::vector<Pt2TensorMetadata> tensors;  // each fits into its record
+  Pt2OutputTree answer;
+  std::vector<Pt2TensorEntry> tensors;  // each fits into its record
 };
 
 // Throws UsageError (without the path) if the archive is damaged, has another schema version or holds no trainable
@@ -46,6 +46,6 @@ Pt2Program read_pt2_program(const Pt2Archive& archive);
 Pt2Program parse_pt2_program(std::string_view model);
 
 // Whether the top level of the output has a part of this name.
-bool has_part(const Pt2OutputSpec& answer, std::string_view name);
+bool has_part(const Pt2OutputTree& answer, std::string_view name);
 
 }  // namespace memtune::model

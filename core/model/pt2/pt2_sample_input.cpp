@@ -7,7 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/model/pt2/pickle.h"
-#include "core/model/pt2/pt2_tensor_metadata.h"
+#include "core/model/pt2/pt2_tensor_entry.h"
 #include "core/model/pt2/zip_directory.h"
 
 namespace memtune::model {
@@ -97,14 +97,14 @@ class Samples {
            bytes->second);
   }
 
-  static bool fits(const Pt2TensorMetadata& tensor, std::string_view bytes) try {
+  static bool fits(const Pt2TensorEntry& tensor, std::string_view bytes) try {
     check_fits(tensor, static_cast<int64_t>(bytes.size()));
     return true;
   } catch (const UsageError&) {
     return false;
   }
 
-  void read(const Pt2TensorMetadata& tensor, std::string_view bytes) {
+  void read(const Pt2TensorEntry& tensor, std::string_view bytes) {
     int64_t elements = 1;
     for (const int64_t size : tensor.sizes)
       if (size < 0 || __builtin_mul_overflow(elements, size, &elements)) return;

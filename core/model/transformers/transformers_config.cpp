@@ -47,7 +47,7 @@ class ConfigReader {
           "state space: measured with PyTorch's operators; the kernels of mamba-ssm and causal_conv1d are not "
           "measured");
     }
-    if (family_.delta_net != DeltaNetKind::none) {
+    if (family_.delta_net != DeltaNetLayout::none) {
       config_.delta_net = read_delta_net(fields_, config_.layers);
       config_.notes.emplace_back(
           "linear attention: measured with PyTorch's operators; the kernels of fla and causal_conv1d are not measured");
@@ -379,7 +379,7 @@ class ConfigReader {
     if (const char* const field = family_.fields.positions; *field) {
       config_.positions = fields_.size(field);
       limit(config_.positions);
-    } else if (!family_.state_space && family_.table == PositionTable::none) {
+    } else if (!family_.state_space && family_.table == PositionEncoding::none) {
       int64_t width = config_.latent ? config_.latent->rotated : config_.head_width, full = width;
       for (const LayerConfig& layer : config_.layer_configs) (layer.windowed ? width : full) = layer.head_width;
       config_.rotary = read_rotary(fields_, width, full);
@@ -394,7 +394,7 @@ class ConfigReader {
       }
       for (const RotaryConfig& rotary : config_.rotary) limit(rotary.longest);
     }
-    if (family_.table == PositionTable::rotary || family_.table == PositionTable::rotary_in_float)
+    if (family_.table == PositionEncoding::rotary || family_.table == PositionEncoding::rotary_in_float)
       config_.table_width = read_table_width(fields_, config_.head_width);
     if (family_.local_layers) config_.table_windows = read_local_layers(fields_, config_.layers);
     config_.turned_by.assign(config_.layers, config_.rotary.empty() ? -1 : 0);
@@ -481,7 +481,7 @@ class ConfigReader {
 
   bool replaces_attention(const std::string& kind) const {
     return (family_.convolutions && kind == "conv") || (family_.state_space && kind == "linear_attention") ||
-           (family_.delta_net != DeltaNetKind::none && kind == "linear_attention");
+           (family_.delta_net != DeltaNetLayout::none && kind == "linear_attention");
   }
 
   // A sequence that fills a chunk has a mask.
@@ -502,7 +502,7 @@ class ConfigReader {
     }
   }
 
-  TransformersConfigReader fields_;
+  ConfigFieldReader fields_;
   JsonObjectReader& object_;
   const TransformersFamily& family_;
   TransformersConfig config_;

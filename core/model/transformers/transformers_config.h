@@ -47,7 +47,7 @@ struct DeltaNetConfig {
   int64_t key_heads = 0, value_heads = 0;
   int64_t key_width = 0, value_width = 0;  // per head
   int64_t kernel = 0;                      // of the convolution, in tokens
-  bool joined = false;                     // DeltaNetKind::joined
+  bool joined = false;                     // DeltaNetLayout::joined
   std::vector<bool> layers;                // that have it instead of attention
 };
 
@@ -113,8 +113,8 @@ struct TransformersConfig {
   bool query_bias = false, output_bias = false, mlp_bias = false, head_bias = false;
   bool query_norm = false, parallel = false;
   double epsilon = 0;
-  int64_t table_width = 0;             // PositionTable::rotary: rotated part of a head
-  std::vector<int64_t> table_windows;  // by layer, of ScoreKind::seen_by_table; 0: unlimited
+  int64_t table_width = 0;             // PositionEncoding::rotary: rotated part of a head
+  std::vector<int64_t> table_windows;  // by layer, of AttentionScoreKind::seen_by_table; 0: unlimited
   std::optional<double> clipped;       // queries, keys and values are clamped to this
   std::string activation;              // silu | gelu | gelu_pytorch_tanh | gelu_new | relu | relu2 | xielu | bloom_gelu
   double weight_deviation = 0;

@@ -4,7 +4,7 @@ namespace memtune::model {
 namespace {
 
 // Without layer_types, each n-th layer has attention.
-std::vector<bool> layers_of_linear_attention(TransformersConfigReader& fields, int64_t layers) {
+std::vector<bool> layers_of_linear_attention(ConfigFieldReader& fields, int64_t layers) {
   int64_t interval = 4;
   fields.object().read("full_attention_interval", interval, 1, kMaxSize);
   std::vector<std::string> kinds;
@@ -18,7 +18,7 @@ std::vector<bool> layers_of_linear_attention(TransformersConfigReader& fields, i
 
 }  // namespace
 
-DeltaNetConfig read_delta_net(TransformersConfigReader& fields, int64_t layers) {
+DeltaNetConfig read_delta_net(ConfigFieldReader& fields, int64_t layers) {
   constexpr int64_t kWidest = 100000;
   DeltaNetConfig net;
   net.key_heads = fields.size("linear_num_key_heads", kWidest);
@@ -29,7 +29,7 @@ DeltaNetConfig read_delta_net(TransformersConfigReader& fields, int64_t layers) 
   if (net.value_heads % net.key_heads != 0)
     fields.refuse("linear_num_key_heads", std::to_string(net.key_heads) + " does not divide linear_num_value_heads, " +
                                               std::to_string(net.value_heads));
-  net.joined = fields.family().delta_net == DeltaNetKind::joined;
+  net.joined = fields.family().delta_net == DeltaNetLayout::joined;
   net.layers = layers_of_linear_attention(fields, layers);
   return net;
 }

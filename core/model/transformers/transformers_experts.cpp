@@ -6,7 +6,7 @@ namespace memtune::model {
 namespace {
 
 // Every `step`-th layer of a range has experts instead of an MLP, except those in mlp_only_layers.
-std::vector<bool> layers_with_experts(TransformersConfigReader& fields, int64_t layers) {
+std::vector<bool> layers_with_experts(ConfigFieldReader& fields, int64_t layers) {
   int64_t step = 1, first = 0, last = -1;
   std::vector<int64_t> without;
   fields.object().read("decoder_sparse_step", step, 1);
@@ -27,7 +27,7 @@ std::vector<bool> layers_with_experts(TransformersConfigReader& fields, int64_t 
   return result;
 }
 
-void refuse_what_is_not_built(TransformersConfigReader& fields) {
+void refuse_what_is_not_built(ConfigFieldReader& fields) {
   const bool mixes = fields.family().experts.routing == RouterKind::sparse_mixer;  // its router_jitter_noise is none
   for (const char* field : {"input_jitter_noise", "router_jitter_noise"}) {
     double noise = 0;
@@ -42,7 +42,7 @@ void refuse_what_is_not_built(TransformersConfigReader& fields) {
   }
 }
 
-void read_groups(TransformersConfigReader& fields, MoeConfig& experts) {
+void read_groups(ConfigFieldReader& fields, MoeConfig& experts) {
   fields.object().read("routed_scaling_factor", experts.scale);
   std::string method = "group_limited_greedy";
   if (fields.family().experts.routing == RouterKind::softmax_in_groups) fields.object().read("topk_method", method);
@@ -60,7 +60,7 @@ void read_groups(TransformersConfigReader& fields, MoeConfig& experts) {
 
 }  // namespace
 
-MoeConfig read_experts(TransformersConfigReader& fields, int64_t layers) {
+MoeConfig read_experts(ConfigFieldReader& fields, int64_t layers) {
   const ExpertsOfFamily& names = fields.family().experts;
   refuse_what_is_not_built(fields);
   MoeConfig experts;

@@ -45,7 +45,7 @@ enum class QkvLayout {
 };
 // Layers "linear_attention" have a gated delta net instead of attention: one projection each, or two joined by key
 // head.
-enum class DeltaNetKind { none, apart, joined };
+enum class DeltaNetLayout { none, apart, joined };
 enum class MlpKind { gated, gated_joined, plain };
 // How a router weighs and chooses experts.
 enum class RouterKind {
@@ -62,12 +62,12 @@ enum class RouterKind {
   sparse_mixer,       // two experts drawn by their odds, with a gradient of its own
   sigmoid_in_groups,  // sigmoid of float32 logits; the same bias; of the best groups of experts only
 };
-enum class ExpertLayout {
+enum class ExpertMlpKind {
   gated,
   of_all_tokens,  // each expert computes each token, times its router weight; weights [experts, in, out]
   clamped,        // gate and up in turns, both clamped; layers have biases, and weights [experts, in, out]
 };
-enum class SharedExpert {
+enum class SharedExpertKind {
   none,
   gated,   // times sigmoid of a layer's output; computed first
   before,  // computed before the routed experts
@@ -90,7 +90,7 @@ enum class RotaryLayout {
 };
 
 // What knows the positions instead of rotary embeddings and the embedding of positions.
-enum class PositionTable {
+enum class PositionEncoding {
   none,
   rotary,           // of sines and cosines in each attention; they are cast
   rotary_in_float,  // the same, not cast
@@ -99,7 +99,7 @@ enum class PositionTable {
   biases_by_mask,   // the same, of positions that the padding mask counts
 };
 // How eager attention computes scores, to which it adds the mask.
-enum class ScoreKind {
+enum class AttentionScoreKind {
   scaled,         // products times a scale
   divided,        // products of float32, divided by the root of the width
   masked_first,   // the same, after the mask
@@ -166,15 +166,15 @@ struct ExpertsOfFamily {
   std::string_view stored = "mlp";                                          // of the block in weight files
   std::string_view gate = "gate_proj", up = "up_proj", down = "down_proj";  // names there, per expert
   RouterKind routing = RouterKind::softmax;
-  ExpertLayout layout = ExpertLayout::gated;
-  SharedExpert sharing = SharedExpert::none;
+  ExpertMlpKind layout = ExpertMlpKind::gated;
+  SharedExpertKind sharing = SharedExpertKind::none;
   bool beside_mlp = false;     // of the layer, which reads the input of the MLP too
   bool always_normed = false;  // router weights of the chosen experts sum to one
   bool bias_in_block = false;  // the bias of the choice is a buffer of the block, else of the router
 };
 
 // A part of module names, and its replacement in weight files.
-struct StoredName {
+struct WeightRenaming {
   std::string_view name, stored;
 };
 
@@ -187,10 +187,10 @@ struct TransformersFamily {
   QueryKeyNorm query_norm = QueryKeyNorm::none;
   ConfigFlag query_normed = {};  // whether query_norm is active; without a field it is
   QkvLayout projections = QkvLayout::apart;
-  DeltaNetKind delta_net = DeltaNetKind::none;
+  DeltaNetLayout delta_net = DeltaNetLayout::none;
   MlpKind mlp = MlpKind::gated;
   ExpertsOfFamily experts = {};
-  std::vector<StoredName> stored_names = {};
+  std::vector<WeightRenaming> stored_names = {};
   ConfigFlag query_bias = {}, output_bias = {}, mlp_bias = {};
   ConfigFlag head_bias = {};        // of the layer that gives logits
   ConfigFlag multi_query = {};      // one key for all queries
@@ -233,8 +233,8 @@ struct TransformersFamily {
   bool padded = true;                  // the embedding of pad_token_id gets no gradient
 
   // Of older decoders.
-  PositionTable table = PositionTable::none;
-  ScoreKind scoring = ScoreKind::scaled;
+  PositionEncoding table = PositionEncoding::none;
+  AttentionScoreKind scoring = AttentionScoreKind::scaled;
   std::string_view activation = "silu";  // without a field
   std::string_view embedding_norm = {};  // a module after the embedding
   bool scales_embedding = false;         // scale_embedding: by sqrt(hidden_size) as a number

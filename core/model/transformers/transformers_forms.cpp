@@ -4,7 +4,7 @@
 
 namespace memtune::model {
 
-void read_falcon_form(TransformersConfigReader& fields, TransformersConfig& config) {
+void read_falcon_form(ConfigFieldReader& fields, TransformersConfig& config) {
   TransformersFamily& family = config.family;
   if (fields.chosen({"alibi", false})) fields.refuse("alibi", "linear biases of scores are not supported for falcon");
   const bool newer = fields.chosen({"new_decoder_architecture", false}), parallel = fields.chosen(family.parallel);
@@ -30,7 +30,7 @@ void read_falcon_form(TransformersConfigReader& fields, TransformersConfig& conf
   }
 }
 
-int64_t read_table_width(TransformersConfigReader& fields, int64_t head_width) {
+int64_t read_table_width(ConfigFieldReader& fields, int64_t head_width) {
   const int64_t width = fields.size("rotary_dim");
   if (width % 2 != 0 || width > head_width)
     fields.refuse("rotary_dim", "must be even and at most the width of a head, " + std::to_string(head_width));
@@ -38,7 +38,7 @@ int64_t read_table_width(TransformersConfigReader& fields, int64_t head_width) {
 }
 
 // "attention_types": [[["global", "local"], 12]], each list of names repeated.
-std::vector<int64_t> read_local_layers(TransformersConfigReader& fields, int64_t layers) {
+std::vector<int64_t> read_local_layers(ConfigFieldReader& fields, int64_t layers) {
   const char* const field = "attention_types";
   const int64_t window = fields.size("window_size");
   std::vector<int64_t> windows;
@@ -58,7 +58,7 @@ std::vector<int64_t> read_local_layers(TransformersConfigReader& fields, int64_t
   return windows;
 }
 
-void read_attn_config(TransformersConfigReader& fields, TransformersConfig& config) {
+void read_attn_config(ConfigFieldReader& fields, TransformersConfig& config) {
   const char* const field = "attn_config";
   if (!fields.has(field)) return;
   JsonObjectReader attention(fields[field], fields.name() + "." + field);

@@ -12,7 +12,7 @@ const char* layer_type_of(const LayerConfig& layer) { return layer.windowed ? "s
 
 class LayerReader {
  public:
-  LayerReader(TransformersConfigReader& fields, const TransformersConfig& config, const std::vector<bool>& windowed)
+  LayerReader(ConfigFieldReader& fields, const TransformersConfig& config, const std::vector<bool>& windowed)
       : fields_(fields), object_(fields.object()), config_(config), layers_(windowed.size()) {
     for (size_t i = 0; i < layers_.size(); ++i) {
       layers_[i].head_width = config.head_width;
@@ -119,7 +119,7 @@ class LayerReader {
     }
   }
 
-  TransformersConfigReader& fields_;
+  ConfigFieldReader& fields_;
   JsonObjectReader& object_;
   const TransformersConfig& config_;
   std::vector<LayerConfig> layers_;
@@ -127,7 +127,7 @@ class LayerReader {
 
 }  // namespace
 
-AltupConfig read_altup(TransformersConfigReader& fields) {
+AltupConfig read_altup(ConfigFieldReader& fields) {
   AltupConfig altup;
   altup.streams = fields.size("altup_num_inputs", 100);
   fields.object().read("altup_active_idx", altup.active, 0, altup.streams - 1);
@@ -141,7 +141,7 @@ AltupConfig read_altup(TransformersConfigReader& fields) {
   return altup;
 }
 
-std::vector<LayerConfig> read_layer_configs(TransformersConfigReader& fields, const TransformersConfig& config,
+std::vector<LayerConfig> read_layer_configs(ConfigFieldReader& fields, const TransformersConfig& config,
                                             const std::vector<bool>& windowed) {
   return LayerReader(fields, config, windowed).read();
 }

@@ -3,15 +3,15 @@
 
 #include <vector>
 
+#include "core/model/transformers/config_field_reader.h"
 #include "core/model/transformers/transformers_config.h"
-#include "core/model/transformers/transformers_config_reader.h"
 
 namespace memtune::model {
 
 // `windowed`: by layer. The config must have its sizes and heads. Throws UsageError like parse_transformers_config().
-std::vector<LayerConfig> read_layer_configs(TransformersConfigReader& fields, const TransformersConfig& config,
+std::vector<LayerConfig> read_layer_configs(ConfigFieldReader& fields, const TransformersConfig& config,
                                             const std::vector<bool>& windowed);
 
-AltupConfig read_altup(TransformersConfigReader& fields);
+AltupConfig read_altup(ConfigFieldReader& fields);
 
 }  // namespace memtune::model

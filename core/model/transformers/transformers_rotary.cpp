@@ -12,7 +12,7 @@ using nlohmann::json;
 
 class RotaryReader {
  public:
-  RotaryReader(TransformersConfigReader& fields, const json& scaling, const std::string& path, int64_t head_width)
+  RotaryReader(ConfigFieldReader& fields, const json& scaling, const std::string& path, int64_t head_width)
       : fields_(fields), scaling_(scaling, path), head_width_(head_width) {}
 
   RotaryConfig read(const char* theta_field, double theta) {
@@ -179,7 +179,7 @@ class RotaryReader {
     return factors;
   }
 
-  TransformersConfigReader& fields_;
+  ConfigFieldReader& fields_;
   JsonObjectReader scaling_;
   int64_t head_width_;
   RotaryConfig rotary_;
@@ -192,7 +192,7 @@ const json& object_or_none(const json& objects, const char* field) {
 
 // Older configs have one field for layers with windows (rope_local_base_freq). For the other layers they have the
 // fields of all families.
-std::vector<RotaryConfig> read_by_layer_type(TransformersConfigReader& fields, int64_t head_width, int64_t full_width) {
+std::vector<RotaryConfig> read_by_layer_type(ConfigFieldReader& fields, int64_t head_width, int64_t full_width) {
   constexpr const char* kWindows = "sliding_attention";
   constexpr const char* kFull = "full_attention";
   const bool now = fields.has("rope_parameters");
@@ -213,7 +213,7 @@ std::vector<RotaryConfig> read_by_layer_type(TransformersConfigReader& fields, i
 
 }  // namespace
 
-std::vector<RotaryConfig> read_rotary(TransformersConfigReader& fields, int64_t head_width, int64_t full_width) {
+std::vector<RotaryConfig> read_rotary(ConfigFieldReader& fields, int64_t head_width, int64_t full_width) {
   if (fields.family().rotary_by_layer_type) return read_by_layer_type(fields, head_width, full_width);
   const char* const field = fields.has("rope_parameters") ? "rope_parameters" : "rope_scaling";
   const json none = json::object();

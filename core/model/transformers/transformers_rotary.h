@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/model/transformers/transformers_config_reader.h"
+#include "core/model/transformers/config_field_reader.h"
 
 namespace memtune::model {
 
@@ -31,6 +31,6 @@ struct RotaryConfig {
 
 // One table, or one per layer type. Throws UsageError like parse_transformers_config().
 // `full_width`: of heads in layers without a window.
-std::vector<RotaryConfig> read_rotary(TransformersConfigReader& fields, int64_t head_width, int64_t full_width);
+std::vector<RotaryConfig> read_rotary(ConfigFieldReader& fields, int64_t head_width, int64_t full_width);
 
 }  // namespace memtune::model

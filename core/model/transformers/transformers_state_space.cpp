@@ -6,7 +6,7 @@
 namespace memtune::model {
 namespace {
 
-double step_limit(TransformersConfigReader& fields, const nlohmann::json& limit) {
+double step_limit(ConfigFieldReader& fields, const nlohmann::json& limit) {
   if (limit.is_number()) return limit.get<double>();
   if (limit.is_object() && limit.value("__float__", nlohmann::json()) == "Infinity")
     return std::numeric_limits<double>::infinity();
@@ -15,7 +15,7 @@ double step_limit(TransformersConfigReader& fields, const nlohmann::json& limit)
 
 }  // namespace
 
-StateSpaceConfig read_state_space(TransformersConfigReader& fields, const TransformersConfig& config) {
+StateSpaceConfig read_state_space(ConfigFieldReader& fields, const TransformersConfig& config) {
   StateSpaceConfig space;
   space.state = fields.size("state_size", 100000);
   space.groups = fields.size("n_groups", 100000);

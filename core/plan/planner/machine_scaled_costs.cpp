@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/base/median.h"
-#include "core/plan/planner/roofline.h"
+#include "core/plan/planner/cross_machine_roofline.h"
 
 namespace memtune::planner {
 namespace {
@@ -28,7 +28,7 @@ enum class Case { here, likely, least, most };  // here: on the machine that mea
 // A stretch of a pass: a run, or the time after an unpack.
 struct Stretch {
   double ms = 0, host_ms = 0;
-  RooflineTime roof = {};
+  CrossMachineTime roof = {};
   bool unknown = false;  // its roofline is unknown
   bool bound_by_arithmetic = false;
   double arithmetic_ratio = 1;
@@ -41,7 +41,7 @@ struct Stretch {
 };
 using Pace = Stretch::Pace;
 
-RooflineTime part(const RooflineTime& roof, double share) { return {share * roof.from_ms, share * roof.to_ms}; }
+CrossMachineTime part(const CrossMachineTime& roof, double share) { return {share * roof.from_ms, share * roof.to_ms}; }
 
 double kept_ms(const StepCosts& costs) {
   double ms = costs.before_ms;
@@ -69,7 +69,7 @@ class Lag {
 
 class StepScale {
  public:
-  StepScale(const plan::ProgramFacts& facts, const StepCosts& costs, const Roofline& roofline)
+  StepScale(const plan::ProgramFacts& facts, const StepCosts& costs, const CrossMachineRoofline& roofline)
       : costs_(costs), roofline_(roofline), has_queue_(costs.grain_bytes > 1), knows_busy_(costs.has_issue_times()) {
     add_runs(facts);
     add_moments(facts);
@@ -106,7 +106,7 @@ class StepScale {
     return played;
   }
 
-  void add(int run, const plan::ProgramFacts& facts, double ms, double host_ms, const RooflineTime& roof,
+  void add(int run, const plan::ProgramFacts& facts, double ms, double host_ms, const CrossMachineTime& roof,
            bool backward) {
     const plan::OpFacts& op = facts.ops[static_cast<size_t>(costs_.runs[static_cast<size_t>(run)].op)];
     stretches_.push_back({ms,
@@ -138,7 +138,7 @@ class StepScale {
       if (moment.kind != Kind::unpack) continue;
       const int run = run_of(moment);
       const double of_run = all[static_cast<size_t>(run)];
-      const RooflineTime roof = part(roofline_.backward(run), of_run > 0 ? moment.ms / of_run : 0);
+      const CrossMachineTime roof = part(roofline_.backward(run), of_run > 0 ? moment.ms / of_run : 0);
       add(run, facts, moment.ms, knows_busy_ ? costs_.issue.moments[i].ms : moment.host_ms, roof, true);
     }
   }
@@ -260,12 +260,12 @@ class StepScale {
   }
 
   const StepCosts& costs_;
-  const Roofline& roofline_;
+  const CrossMachineRoofline& roofline_;
   const bool has_queue_;            // the host runs ahead of the device; false if the CPU emulates it
   const bool knows_busy_;           // recorded times are those of the device alone
   std::vector<Stretch> stretches_;  // runs, then unpacks
   bool busy_between_ = true;        // the device, from forward to backward
-  RooflineTime optimizer_;
+  CrossMachineTime optimizer_;
   double memory_reach_ = 1, arithmetic_reach_ = 1;
   double efficiency_ = 1;
   HostShares shares_;
@@ -283,7 +283,7 @@ MachineScaledCosts scale_costs(const plan::ProgramFacts& facts, const StepCosts&
                                const plan::MachineProfile& from, const plan::MachineProfile& to,
                                const std::string& dtype) {
   if (from == to) return {costs, costs, costs};
-  const Roofline roofline(facts, costs, from, to, dtype);
+  const CrossMachineRoofline roofline(facts, costs, from, to, dtype);
   const StepScale scale(facts, costs, roofline);
   MachineScaledCosts all{scale.scaled(Case::likely), scale.scaled(Case::least), scale.scaled(Case::most)};
   for (StepCosts* one : {&all.likely, &all.least, &all.most}) {

@@ -28,7 +28,7 @@ class PlanReasonFinder {
 
   const Planner& planner_;
   const PredictedPlan& step_;
-  StepSimulationLog log_;
+  StepBreakdown log_;
 };
 
 }  // namespace memtune::planner

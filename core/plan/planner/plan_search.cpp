@@ -104,12 +104,12 @@ const StepPrediction& PlanSearch::score_parts(Choice parts) {
 
 void PlanSearch::score_all(std::vector<Choice> choices) {
   for (Choice& choice : choices) choice.push_back(variant_);
-  predict_ahead(choices, SharedCores::Helpers(planner_.cores_, choices.size()));
+  predict_ahead(choices, CoreSemaphore::Helpers(planner_.cores_, choices.size()));
   for (const Choice& choice : choices) score(choice);
 }
 
 // Without helpers, each choice is predicted when the search comes to it.
-void PlanSearch::predict_ahead(std::vector<Choice> choices, const SharedCores::Helpers& helpers) {
+void PlanSearch::predict_ahead(std::vector<Choice> choices, const CoreSemaphore::Helpers& helpers) {
   if (helpers.count() == 0) return;
   std::ranges::sort(choices);
   choices.erase(std::unique(choices.begin(), choices.end()), choices.end());
@@ -281,7 +281,7 @@ void PlanSearch::try_changes(const std::vector<Change>& changes) {
   std::map<Kind, int> failed;
   const auto is_tried = [&](const Change& change) { return may_help(change) && failed[kind(change)] < kTries; };
   for (size_t next = 0; next < changes.size() && may_score();) {
-    const SharedCores::Helpers helpers(planner_.cores_, kAhead);
+    const CoreSemaphore::Helpers helpers(planner_.cores_, kAhead);
     std::vector<size_t> tried;
     std::vector<Choice> choices;
     for (; next < changes.size() && tried.size() <= helpers.count(); ++next) {

@@ -49,7 +49,7 @@ class PlanSearch {
   const StepPrediction& score(const Choice& choice);
   const StepPrediction& score_parts(Choice parts);
   void score_all(std::vector<Choice> parts);
-  void predict_ahead(std::vector<Choice> choices, const SharedCores::Helpers& helpers);
+  void predict_ahead(std::vector<Choice> choices, const CoreSemaphore::Helpers& helpers);
   bool faster(const StepPrediction& a, const StepPrediction& b) const;
   double copy_ms(const StepPrediction& step) const;
   double disk_ms(const StepPrediction& step) const;

@@ -98,7 +98,7 @@ int64_t usable_bytes(const PlanLimits& limits) { return limits.budget_bytes - li
 
 }  // namespace
 
-OffloadTierLimits tiers(const PlanLimits& limits, bool disk, bool states, const StepCosts& costs) {
+OffloadTargets tiers(const PlanLimits& limits, bool disk, bool states, const StepCosts& costs) {
   return {limits.host_budget_bytes, disk && costs.disk_write_gb_per_s > 0 && costs.disk_read_gb_per_s > 0, states};
 }
 
@@ -113,7 +113,7 @@ std::vector<PlanLimits> budget_ladder(int64_t most_bytes, int64_t least_bytes, P
   return limits;
 }
 
-Planner::Planner(const plan::ProgramFacts& facts, StepCosts costs, const OffloadTierLimits& tiers, unsigned cores)
+Planner::Planner(const plan::ProgramFacts& facts, StepCosts costs, const OffloadTargets& tiers, unsigned cores)
     : facts_(facts),
       graph_(facts),
       costs_(std::move(costs)),
@@ -273,7 +273,7 @@ int64_t Planner::take_fitting(const std::vector<Choice>& choices, const PlanLimi
   std::map<size_t, StepPrediction> growing, fixed;  // by choice
   const auto predict_ahead = [&](std::map<size_t, StepPrediction>& steps, size_t first) {
     if (steps.contains(first)) return;
-    const SharedCores::Helpers helpers(cores_, choices.size() - first - 1);
+    const CoreSemaphore::Helpers helpers(cores_, choices.size() - first - 1);
     std::vector<StepPrediction> next(helpers.count() + 1);
     helpers.run(next.size(), [&](size_t i) {
       next[i] = costs_.grain_bytes > 1 ? predict_on_device(choices[first + i], limits, &steps == &growing)
@@ -347,7 +347,7 @@ std::vector<Planner::FittingPlans> Planner::search(std::span<const PlanLimits> l
   std::vector<std::future<FittingPlans>> searches;
   for (size_t i = 0; i < found.size(); ++i) {
     const auto run = [&, i, text = name(limits[i / sizes])] {
-      const SharedCores::Held core(cores_);
+      const CoreSemaphore::Held core(cores_);
       return search(limits[i / sizes], variants[i % sizes], text, safe, found[i]);
     };
     try {

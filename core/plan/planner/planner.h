@@ -26,8 +26,8 @@
 
 #include "core/plan/planner/block_options.h"
 #include "core/plan/planner/chain.h"
+#include "core/plan/planner/core_semaphore.h"
 #include "core/plan/planner/plan_reasons.h"
-#include "core/plan/planner/shared_cores.h"
 #include "core/plan/planner/step_predictor.h"
 #include "core/plan/planner/step_time_lower_bound.h"
 
@@ -55,7 +55,7 @@ struct PlanLimits {
 
 // Where a step under `limits` may offload to. The disk counts only if `disk` is true and its speed is known. `states`:
 // parameters and optimizer states may be offloaded.
-OffloadTierLimits tiers(const PlanLimits& limits, bool disk, bool states, const plan::StepCosts& costs);
+OffloadTargets tiers(const PlanLimits& limits, bool disk, bool states, const plan::StepCosts& costs);
 
 // Limits with budgets in equal steps from `most_bytes` (everything kept) down to `least_bytes`. Duplicates are dropped.
 // If most_bytes < least_bytes, there is one, with `most_bytes`. Other limits are copied from `limit`.
@@ -71,7 +71,7 @@ class Planner {
 
   // `costs` were recorded from the program of `facts`, which must outlive the planner. `tiers`: of the steps to plan;
   // the disk is used only if host memory has a budget. `cores`: that searches run on; no result depends on it.
-  Planner(const plan::ProgramFacts& facts, plan::StepCosts costs, const OffloadTierLimits& tiers = {},
+  Planner(const plan::ProgramFacts& facts, plan::StepCosts costs, const OffloadTargets& tiers = {},
           unsigned cores = std::thread::hardware_concurrency());
   Planner(const Planner&) = delete;
   Planner& operator=(const Planner&) = delete;
@@ -145,7 +145,7 @@ class Planner {
   const plan::ProgramFacts& facts_;
   const plan::MemoryGraph graph_;
   plan::StepCosts costs_;
-  const OffloadTierLimits tiers_;
+  const OffloadTargets tiers_;
   const double out_gb_per_s_, in_gb_per_s_;  // as recorded
   std::optional<StepPredictor> model_;
   BlockOptionLimits limits_;
@@ -153,7 +153,7 @@ class Planner {
   std::vector<Placement> placements_;  // from nothing offloaded to most
   std::vector<BlockOptionSet> parts_;  // before the blocks, the blocks, after them
   std::vector<size_t> part_of_entry_;  // by StepPrediction::peak_entry
-  mutable SharedCores cores_;
+  mutable CoreSemaphore cores_;
   mutable Scores scores_;
 };
 

@@ -9,12 +9,12 @@
 
 #include "core/plan/planner/simulated_clock.h"
 #include "core/plan/schedule/host_cache.h"
-#include "core/plan/schedule/host_ranges.h"
+#include "core/plan/schedule/host_range_allocator.h"
 
 namespace memtune::planner {
 
 // Where a step may offload to.
-struct OffloadTierLimits {
+struct OffloadTargets {
   int64_t host_budget_bytes = 0;  // 0: no limit
   bool disk = false;              // values placed on disk may spill to it
   bool states = false;            // plans may offload parameters and optimizer states, if they were recorded
@@ -27,15 +27,15 @@ struct SimulatedCopyEnd {
   void forget_done() {}
 };
 
-class SimulatedHostTier final : private schedule::HostCacheStorage {
+class SimulatedHostTier final : private schedule::HostCacheBackend {
  public:
   struct Speeds {
     double write_gb_per_s = 0, read_gb_per_s = 0;
   };
 
   // `clock` must outlive it. `last_step_bytes`: put by the previous step; 0: there was none.
-  // `power_of_two`: see HostRanges.
-  SimulatedHostTier(const OffloadTierLimits& tiers, const Speeds& speeds, int64_t slab_bytes, bool power_of_two,
+  // `power_of_two`: see HostRangeAllocator.
+  SimulatedHostTier(const OffloadTargets& tiers, const Speeds& speeds, int64_t slab_bytes, bool power_of_two,
                     int64_t last_step_bytes, SimulatedClock& clock)
       : speeds_(speeds),
         pool_(slab_bytes, tiers.host_budget_bytes, power_of_two),
@@ -46,7 +46,7 @@ class SimulatedHostTier final : private schedule::HostCacheStorage {
 
   // Returns a piece with room. The host waits for the room.
   schedule::CachedPiecePtr put(int64_t bytes, bool may_spill);
-  static double free_after(const schedule::CachedPiece& piece);  // earliest write, in ms
+  static double free_after(const schedule::HostCacheEntry& piece);  // earliest write, in ms
   void stored(const schedule::CachedPiecePtr& piece, double out_done);
   // `last_use`: end of the last copy from the room, in ms; nothing: there was none.
   void drop(const schedule::CachedPiecePtr& piece, std::optional<double> last_use = {});
@@ -57,22 +57,22 @@ class SimulatedHostTier final : private schedule::HostCacheStorage {
   int64_t host_peak_bytes() const { return pool_.peak_leased_bytes(); }
 
  private:
-  using Ranges = schedule::HostRanges<SimulatedCopyEnd>;
-  struct Piece final : schedule::CachedPiece {
+  using Ranges = schedule::HostRangeAllocator<SimulatedCopyEnd>;
+  struct Piece final : schedule::HostCacheEntry {
     bool in_host = false, has_request = false;
     Ranges::Range range;
     double written = 0, done = 0;  // ends of its write and of its last request
   };
-  static Piece& of(schedule::CachedPiece& piece) { return static_cast<Piece&>(piece); }
+  static Piece& of(schedule::HostCacheEntry& piece) { return static_cast<Piece&>(piece); }
 
-  bool lease(schedule::CachedPiece& piece) override;
-  void lack_room(schedule::CachedPiece& piece) override;
-  void free_room(schedule::CachedPiece& piece) override;
-  void write(schedule::CachedPiece& piece) override;
-  void read(schedule::CachedPiece& piece) override;
-  void free_block(schedule::CachedPiece&) override {}
-  bool busy(const schedule::CachedPiece& piece) const override;
-  void wait(schedule::CachedPiece& piece, Stall) override { clock_.host_waits_until(of(piece).done); }
+  bool lease(schedule::HostCacheEntry& piece) override;
+  void lack_room(schedule::HostCacheEntry& piece) override;
+  void free_room(schedule::HostCacheEntry& piece) override;
+  void write(schedule::HostCacheEntry& piece) override;
+  void read(schedule::HostCacheEntry& piece) override;
+  void free_block(schedule::HostCacheEntry&) override {}
+  bool busy(const schedule::HostCacheEntry& piece) const override;
+  void wait(schedule::HostCacheEntry& piece, Stall) override { clock_.host_waits_until(of(piece).done); }
 
   const Speeds speeds_;
   Ranges pool_;

@@ -9,7 +9,7 @@
 namespace memtune::planner {
 
 using plan::StepCosts;
-using schedule::StateRow;
+using schedule::StateKind;
 
 namespace {
 
@@ -61,7 +61,7 @@ StateSimulator::StateSimulator(const StepCosts& costs, const plan::Plan& plan, d
 void StateSimulator::take_over(int group, const StepState& before) {
   if (before.pending[group]) schedule_->set_pending(group);
   groups_[group].has_gradients = before.pending[group];
-  for (const StateRow kind : schedule::kStateRows) {
+  for (const StateKind kind : schedule::kStateRows) {
     if (!before.storing[static_cast<size_t>(kind)][group]) continue;
     Row& row = this->row(group, kind);
     row.block = memory_.make(row.bytes);
@@ -149,7 +149,7 @@ StateSimulator::StepState StateSimulator::next_step_state() const {
 
 bool StateSimulator::offloads(int group) const { return std::ranges::any_of(groups_[group].rows, &Row::offloaded); }
 
-void StateSimulator::load(int group, StateRow kind) {
+void StateSimulator::load(int group, StateKind kind) {
   Row& row = this->row(group, kind);
   if (!row.offloaded) return;
   row.free_later = false;
@@ -159,16 +159,18 @@ void StateSimulator::load(int group, StateRow kind) {
   bytes_.in = bounded_sum(bytes_.in, row.bytes);
 }
 
-void StateSimulator::wait(int group, StateRow kind) { clock_.wait_until(std::exchange(row(group, kind).loaded_ms, 0)); }
+void StateSimulator::wait(int group, StateKind kind) {
+  clock_.wait_until(std::exchange(row(group, kind).loaded_ms, 0));
+}
 
-void StateSimulator::store(int group, StateRow kind) {
+void StateSimulator::store(int group, StateKind kind) {
   Row& row = this->row(group, kind);
   if (!row.offloaded) return;
   row.stored_ms = copies_.copy_states_out(row.bytes);
   bytes_.out = bounded_sum(bytes_.out, row.bytes);
 }
 
-void StateSimulator::free(int group, StateRow kind) {
+void StateSimulator::free(int group, StateKind kind) {
   Row& row = this->row(group, kind);
   wait(group, kind);
   row.free_later = row.stored_ms > 0;
@@ -176,7 +178,7 @@ void StateSimulator::free(int group, StateRow kind) {
 }
 
 void StateSimulator::settle(int group) {
-  for (const StateRow kind : schedule::kStateRows) {
+  for (const StateKind kind : schedule::kStateRows) {
     Row& row = this->row(group, kind);
     if (row.stored_ms == 0) continue;
     clock_.wait_until(std::exchange(row.stored_ms, 0));
@@ -185,7 +187,7 @@ void StateSimulator::settle(int group) {
 }
 
 void StateSimulator::take_gradients(int group) {
-  Row& row = this->row(group, StateRow::gradients);
+  Row& row = this->row(group, StateKind::gradients);
   groups_[group].has_gradients = true;
   if (row.offloaded && row.block == SimulatedDeviceMemory::kNone) row.block = memory_.make(row.bytes);
 }

@@ -72,14 +72,14 @@ class StateSimulator final : schedule::StateRowDevice {
   void take_over(int group, const StepState& before);
   void make_gradients(int unit, size_t moment);
   schedule::UnitGatherSchedule::Units unit_of(int block) const;
-  Row& row(int group, schedule::StateRow row) { return groups_[group].rows[static_cast<size_t>(row)]; }
+  Row& row(int group, schedule::StateKind row) { return groups_[group].rows[static_cast<size_t>(row)]; }
 
   bool offloads(int group) const override;
   bool has_gradients(int group) const override { return groups_[group].has_gradients; }
-  void load(int group, schedule::StateRow row) override;
-  void wait(int group, schedule::StateRow row) override;
-  void store(int group, schedule::StateRow row) override;
-  void free(int group, schedule::StateRow row) override;
+  void load(int group, schedule::StateKind row) override;
+  void wait(int group, schedule::StateKind row) override;
+  void store(int group, schedule::StateKind row) override;
+  void free(int group, schedule::StateKind row) override;
   void settle(int group) override;
   void take_gradients(int group) override;
   void note_norms(int) override {}

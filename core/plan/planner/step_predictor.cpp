@@ -10,7 +10,7 @@ namespace memtune::planner {
 StepPredictor::StepPredictor(const plan::ProgramFacts& facts, const plan::StepCosts& costs)
     : costs_(costs), tables_(facts, costs), unmodelled_(find_unmodelled_memory(tables_, costs)) {}
 
-StepPrediction StepPredictor::predict(const plan::Plan& plan, const OffloadTierLimits& tiers, StepSimulationLog* log,
+StepPrediction StepPredictor::predict(const plan::Plan& plan, const OffloadTargets& tiers, StepBreakdown* log,
                                       const SimulatedDevice& device) const {
   schedule::LearnedOffloadSchedule schedule;
   StepSimulator::StepState before;

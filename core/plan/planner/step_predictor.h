@@ -20,7 +20,7 @@
 #include "core/plan/facts/program_facts.h"
 #include "core/plan/facts/step_costs.h"
 #include "core/plan/planner/simulated_host_tier.h"
-#include "core/plan/planner/step_simulation_log.h"
+#include "core/plan/planner/step_breakdown.h"
 #include "core/plan/planner/step_simulation_tables.h"
 #include "core/plan/planner/unmodelled_memory.h"
 #include "core/plan/strategy/plan.h"
@@ -60,7 +60,7 @@ class StepPredictor {
   StepPredictor(const plan::ProgramFacts& facts, const plan::StepCosts& costs);
 
   // `tiers`: where the step may offload to. `log` (may be null): filled with the entries of the step where costs arise.
-  StepPrediction predict(const plan::Plan& plan, const OffloadTierLimits& tiers = {}, StepSimulationLog* log = nullptr,
+  StepPrediction predict(const plan::Plan& plan, const OffloadTargets& tiers = {}, StepBreakdown* log = nullptr,
                          const SimulatedDevice& device = {}) const;
 
   // The recorded step in the form that the simulator reads.

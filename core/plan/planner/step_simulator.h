@@ -8,7 +8,7 @@
 #include "core/plan/planner/simulated_device_memory.h"
 #include "core/plan/planner/simulated_host_tier.h"
 #include "core/plan/planner/state_simulator.h"
-#include "core/plan/planner/step_simulation_log.h"
+#include "core/plan/planner/step_breakdown.h"
 #include "core/plan/planner/transfer_simulator.h"
 #include "core/plan/planner/unmodelled_memory.h"
 
@@ -28,13 +28,13 @@ class StepSimulator {
   // left it.
   StepSimulator(const StepSimulationTables& tables, const plan::StepCosts& costs, const UnmodelledMemory& unmodelled,
                 const plan::Plan& plan, schedule::LearnedOffloadSchedule& schedule, SimulatedCachingAllocator& cache,
-                const OffloadTierLimits& tiers, const StepState& before);
+                const OffloadTargets& tiers, const StepState& before);
   StepSimulator(const StepSimulationTables& tables, const plan::StepCosts& costs, const UnmodelledMemory& unmodelled,
                 const plan::Plan& plan, schedule::LearnedOffloadSchedule& schedule, SimulatedCachingAllocator& cache)
       : StepSimulator(tables, costs, unmodelled, plan, schedule, cache, {}, {}) {}
 
   // `log` is filled by play(); null: no log.
-  void keep_log(StepSimulationLog* log) { log_ = log; }
+  void keep_log(StepBreakdown* log) { log_ = log; }
   void simulate_step();
   void forward();
   const SimulatedDeviceMemory& memory() const { return memory_; }
@@ -76,7 +76,7 @@ class StepSimulator {
   UnmodelledMemory held_;
   int64_t forward_peak_ = 0;
   double end_ms_ = 0;
-  StepSimulationLog* log_ = nullptr;
+  StepBreakdown* log_ = nullptr;
   double noted_rerun_ms_ = 0, noted_wait_ms_ = 0;
   int64_t noted_peak_bytes_ = 0;
   size_t peak_entry_ = 0;

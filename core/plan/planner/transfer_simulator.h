@@ -57,24 +57,24 @@ class TransferSimulator final : private schedule::TransferDevice {
  private:
   static constexpr int kNone = SimulatedDeviceMemory::kNone;
 
-  struct Transfer final : schedule::ScheduledTransfer {
-    using ScheduledTransfer::ScheduledTransfer;
+  struct Transfer final : schedule::OffloadedActivation {
+    using OffloadedActivation::OffloadedActivation;
     int64_t held_bytes = 0;
     int source = SimulatedDeviceMemory::kNone, target = SimulatedDeviceMemory::kNone;
     double out_done = 0, in_done = 0;
   };
-  static Transfer& of(schedule::ScheduledTransfer& transfer) { return static_cast<Transfer&>(transfer); }
+  static Transfer& of(schedule::OffloadedActivation& transfer) { return static_cast<Transfer&>(transfer); }
 
   int64_t allocated_bytes() const override { return memory_.allocated(); }
   void begin_out() override {}
-  schedule::CachedPiecePtr put(schedule::ScheduledTransfer& transfer, int64_t bytes) override;
+  schedule::CachedPiecePtr put(schedule::OffloadedActivation& transfer, int64_t bytes) override;
   void copy_out(const schedule::CopyBatch& batch) override;
   void stored(const schedule::CopyPart& part) override;
-  void free_source(schedule::ScheduledTransfer& transfer) override;
-  void begin_in(std::span<schedule::ScheduledTransfer* const> transfers) override;
+  void free_source(schedule::OffloadedActivation& transfer) override;
+  void begin_in(std::span<schedule::OffloadedActivation* const> transfers) override;
   void copy_in(const schedule::CopyBatch& batch) override;
   void drop(const schedule::CopyPart& part) override;
-  void wait_in(schedule::ScheduledTransfer& transfer) override;
+  void wait_in(schedule::OffloadedActivation& transfer) override;
   double copy(int64_t bytes, double after, double gb_per_s, double& free_at);
   double enqueue(int64_t bytes, double after, double gb_per_s, double& free_at);
 

@@ -57,13 +57,13 @@ ReferenceGradient gradient_from(const json& entry) {
           entry.value("device_hash", "")};
 }
 
-BaselineReference reference_from(const json& directory) {
-  BaselineReference reference{directory.at("strategy"),
-                              from_hex(directory.at("loss")),
-                              from_hex(directory.at("loss_noise")),
-                              from_hex(directory.at("relative_noise")),
-                              directory.at("has_gradients"),
-                              {}};
+ReferenceResults reference_from(const json& directory) {
+  ReferenceResults reference{directory.at("strategy"),
+                             from_hex(directory.at("loss")),
+                             from_hex(directory.at("loss_noise")),
+                             from_hex(directory.at("relative_noise")),
+                             directory.at("has_gradients"),
+                             {}};
   for (const json& entry : directory.at("gradients")) reference.gradients.push_back(gradient_from(entry));
   return reference;
 }
@@ -110,7 +110,7 @@ void begin_reference(std::ostream& file) {
   file.write(nothing, sizeof nothing);
 }
 
-void finish_reference(std::ostream& file, const BaselineReference& reference) {
+void finish_reference(std::ostream& file, const ReferenceResults& reference) {
   json gradients = json::array();
   for (const ReferenceGradient& gradient : reference.gradients) gradients.push_back(to_json(gradient));
   const json directory = {{"strategy", reference.strategy},
@@ -128,7 +128,7 @@ void finish_reference(std::ostream& file, const BaselineReference& reference) {
   file.write(reinterpret_cast<const char*>(&head), sizeof head);
 }
 
-BaselineReference read_reference(const std::filesystem::path& path) {
+ReferenceResults read_reference(const std::filesystem::path& path) {
   const InputFile file(path);
   const Head head = read_head(file, path);
   const auto size = static_cast<uint64_t>(file.size());
@@ -137,7 +137,7 @@ BaselineReference read_reference(const std::filesystem::path& path) {
   file.read(text.data(), static_cast<int64_t>(text.size()), static_cast<int64_t>(head.directory));
   if (checksum_of(text) != head.checksum) refuse_reference(path, "a damaged reference file");
   try {
-    BaselineReference reference = reference_from(parse_json(text));
+    ReferenceResults reference = reference_from(parse_json(text));
     if (fill(reference.gradients, head.directory - kFirstGradient)) return reference;
   } catch (const json::exception&) {
   }
@@ -145,7 +145,7 @@ BaselineReference read_reference(const std::filesystem::path& path) {
 }
 
 bool is_whole_reference(const std::filesystem::path& path) try {
-  const BaselineReference reference = read_reference(path);
+  const ReferenceResults reference = read_reference(path);
   if (!reference.has_gradients) return true;
   const InputFile file(path);
   return std::ranges::all_of(reference.gradients, [&](const ReferenceGradient& gradient) {

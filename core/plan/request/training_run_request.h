@@ -1,5 +1,5 @@
-// Request for a training process that saves its state, as a JSON file. `memtune run` writes it, and so does a sweep
-// that measures saves; memtune-trial reads it.
+// PendingTransfer for a training process that saves its state, as a JSON file. `memtune run` writes it, and so does a
+// sweep that measures saves; memtune-trial reads it.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Request for one trial process, as a JSON file. The sweep writes it, memtune-trial reads it.
+// PendingTransfer for one trial process, as a JSON file. The sweep writes it, memtune-trial reads it.
 #pragma once
 
 #include <cstdint>
@@ -86,7 +86,7 @@ struct TrainingSettings {
 void check_training(const TrainingSettings& training);
 
 // How one process runs a trial, and where it writes.
-struct TrialEnvelope {
+struct TrialRunOptions {
   std::string reference;        // file with the baseline's loss and gradients, written by the first trial; "": none
   bool gradients = false;       // a new reference has gradients, not their hashes alone
   bool only_gradients = false;  // the trial writes a reference with gradients, even if there is one, and ends
@@ -105,7 +105,7 @@ struct TrialRequest {
   ModelSource model;
   TrainingSettings training;
   Plan plan;
-  TrialEnvelope envelope;
+  TrialRunOptions envelope;
 };
 
 void to_json(nlohmann::json& json, const TrialRequest& request);

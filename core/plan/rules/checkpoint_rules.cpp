@@ -99,7 +99,7 @@ class SaveList {
 
 // Every n-th of the named blocks, starting with the first.
 std::vector<bool> covered_blocks(const StrategyPart& part, const ProgramFacts& facts) {
-  const BlockRanges& blocks = part.blocks();
+  const BlockSet& blocks = part.blocks();
   const bool first = part.info().preset && part.info().preset->layers_first;
   const int64_t every = part.has(StrategyParameter::every) ? part.count(StrategyParameter::every) : part.every();
   std::vector<bool> covered(facts.blocks.size());

@@ -30,7 +30,7 @@ class Reach {
   }
 
  private:
-  BlockRanges blocks_;
+  BlockSet blocks_;
   int end_;       // first of the last blocks, whose activations stay
   bool outside_;  // also offload activations of ops outside of blocks
   bool head_;

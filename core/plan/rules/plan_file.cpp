@@ -57,7 +57,7 @@ PlanRule read_rule(const json& value, const std::string& path) {
   rule.outputs = read_place(object, "outputs");
   rule.saved = read_place(object, "saved");
   object.finish();
-  if (!blocks.empty()) rule.blocks = within(object.path("blocks") + ": ", [&] { return BlockRanges(blocks); });
+  if (!blocks.empty()) rule.blocks = within(object.path("blocks") + ": ", [&] { return BlockSet(blocks); });
   if (blocks.empty() && rule.region.empty() && rule.op.empty() && rule.inputs_of.empty())
     throw UsageError(path + " selects nothing: give it blocks, region, op or inputs_of");
   if (!rule.outputs && !rule.saved) throw UsageError(path + " places nothing: give it outputs or saved");

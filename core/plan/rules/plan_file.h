@@ -23,7 +23,7 @@ namespace memtune::plan {
 
 // Places the values that match all of its selectors.
 struct PlanRule {
-  BlockRanges blocks;     // with inputs_of: blocks of the ops that read the values
+  BlockSet blocks;        // with inputs_of: blocks of the ops that read the values
   std::string region;     // glob of module paths, submodules included; "": any
   std::string op;         // "linear", "aten::linear", or a class: matmul, attention, norm, cheap; "": any
   std::string inputs_of;  // glob as `region`: values that it reads and does not create; "": any

@@ -6,10 +6,10 @@
 namespace memtune::plan {
 namespace {
 
-using Sums = std::array<PlacementTotals, 4>;
+using Sums = std::array<PlacementTotal, 4>;
 
 void add(const MemoryNode& memory, TensorPlacement place, Sums& sums) {
-  PlacementTotals& sum = sums[static_cast<size_t>(place)];
+  PlacementTotal& sum = sums[static_cast<size_t>(place)];
   ++sum.values;
   sum.bytes += memory.bytes;
 }

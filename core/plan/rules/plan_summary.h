@@ -11,16 +11,16 @@
 
 namespace memtune::plan {
 
-struct PlacementTotals {
+struct PlacementTotal {
   int values = 0;
   int64_t bytes = 0;
-  bool operator==(const PlacementTotals&) const = default;
+  bool operator==(const PlacementTotal&) const = default;
 };
 
 // Activations that backward needs. Recomputed ones count with the bytes they would take.
 struct BlockRangeSummary {
-  std::string blocks;                   // "0-3" (neighbours with equal sums share a row), "before", "behind"
-  std::array<PlacementTotals, 4> sums;  // indexed by Place
+  std::string blocks;                  // "0-3" (neighbours with equal sums share a row), "before", "behind"
+  std::array<PlacementTotal, 4> sums;  // indexed by Place
 };
 
 struct PlanSummary {

@@ -15,7 +15,7 @@ void HostCache::begin_step() {
   counters_.put_bytes = counters_.disk_write_bytes = counters_.disk_read_bytes = 0;
 }
 
-void HostCache::put(CachedPiece& piece, bool may_spill) {
+void HostCache::put(HostCacheEntry& piece, bool may_spill) {
   piece.may_spill = may_spill && disk_;
   take_room(piece);
   counters_.put_bytes += piece.bytes;
@@ -57,13 +57,13 @@ void HostCache::start_write(const CachedPiecePtr& piece) {
   counters_.disk_write_bytes = bounded_sum(counters_.disk_write_bytes, piece->bytes);
 }
 
-void HostCache::start_read(CachedPiece& piece) {
+void HostCache::start_read(HostCacheEntry& piece) {
   storage_.read(piece);
   piece.state = State::reading;
   counters_.disk_read_bytes = bounded_sum(counters_.disk_read_bytes, piece.bytes);
 }
 
-void HostCache::take_room(CachedPiece& piece) {
+void HostCache::take_room(HostCacheEntry& piece) {
   reap();
   while (!storage_.lease(piece))
     if (!make_room()) return storage_.lack_room(piece);
@@ -73,7 +73,7 @@ void HostCache::take_room(CachedPiece& piece) {
 // piece, else evicts the piece that was read ahead last. False: there is none of these.
 bool HostCache::make_room() {
   if (!leaving_.empty()) {
-    storage_.wait(*leaving_.front(), HostCacheStorage::Stall::for_room);
+    storage_.wait(*leaving_.front(), HostCacheBackend::Stall::for_room);
     reap();
     return true;
   }
@@ -88,17 +88,17 @@ bool HostCache::make_room() {
   } else {
     return false;
   }
-  storage_.wait(*piece, HostCacheStorage::Stall::for_room);
+  storage_.wait(*piece, HostCacheBackend::Stall::for_room);
   leave_host(*piece, State::on_disk);
   return true;
 }
 
-void HostCache::leave_host(CachedPiece& piece, State state) {
+void HostCache::leave_host(HostCacheEntry& piece, State state) {
   storage_.free_room(piece);
   piece.state = state;
 }
 
-void HostCache::leave_disk(CachedPiece& piece) {
+void HostCache::leave_disk(HostCacheEntry& piece) {
   if (std::exchange(piece.has_block, false)) counters_.disk_bytes -= piece.bytes;
   storage_.free_block(piece);
 }
@@ -112,17 +112,17 @@ bool HostCache::read_ahead(const CachedPiecePtr& piece) {
   return true;
 }
 
-bool HostCache::ready(const CachedPiece& piece) const {
+bool HostCache::ready(const HostCacheEntry& piece) const {
   if (piece.state == State::reading) return !storage_.busy(piece);
   return piece.state == State::dirty || piece.state == State::writing;
 }
 
-void HostCache::fetch(CachedPiece& piece) {
+void HostCache::fetch(HostCacheEntry& piece) {
   if (piece.state == State::on_disk) {
     take_room(piece);
     start_read(piece);
   }
-  if (piece.state == State::reading) storage_.wait(piece, HostCacheStorage::Stall::for_bytes);
+  if (piece.state == State::reading) storage_.wait(piece, HostCacheBackend::Stall::for_bytes);
 }
 
 // A running request still needs the room: reap() frees it when the request is done.
@@ -149,7 +149,7 @@ void HostCache::reap() {
 
 void HostCache::finish() noexcept {
   for (const CachedPiecePtr& piece : leaving_) try {
-      storage_.wait(*piece, HostCacheStorage::Stall::for_room);
+      storage_.wait(*piece, HostCacheBackend::Stall::for_room);
     } catch (...) {  // the step that waited for it has already thrown
     }
   reap();

@@ -15,7 +15,7 @@
 namespace memtune::schedule {
 
 // A part of an offloaded activation, in the size that host memory and disk take. Users derive from it.
-struct CachedPiece {
+struct HostCacheEntry {
   enum class State { dirty, writing, on_disk, reading, used };
 
   int64_t bytes = 0;
@@ -24,49 +24,49 @@ struct CachedPiece {
 
  private:
   friend class HostCache;
-  bool has_block = false;                                        // on the disk
-  std::list<std::shared_ptr<CachedPiece>>* queue = nullptr;      // of HostCache, if it is in one
-  std::list<std::shared_ptr<CachedPiece>>::iterator place = {};  // there
+  bool has_block = false;                                           // on the disk
+  std::list<std::shared_ptr<HostCacheEntry>>* queue = nullptr;      // of HostCache, if it is in one
+  std::list<std::shared_ptr<HostCacheEntry>>::iterator place = {};  // there
 };
-using CachedPiecePtr = std::shared_ptr<CachedPiece>;
+using CachedPiecePtr = std::shared_ptr<HostCacheEntry>;
 
 // Host memory and disk: carries out what the cache decides. Calls may throw.
-class HostCacheStorage {
+class HostCacheBackend {
  public:
   enum class Stall { for_room, for_bytes };
 
-  virtual ~HostCacheStorage() = default;
-  virtual bool lease(CachedPiece& piece) = 0;  // returns false if the budget has no room
+  virtual ~HostCacheBackend() = default;
+  virtual bool lease(HostCacheEntry& piece) = 0;  // returns false if the budget has no room
   virtual void lack_room(
-      CachedPiece& piece) = 0;  // nothing can make room for the piece: throws, or finds some elsewhere
-  virtual void free_room(CachedPiece& piece) = 0;  // no request of the piece runs
-  virtual void write(CachedPiece& piece) = 0;      // starts
-  virtual void read(CachedPiece& piece) = 0;       // starts, into the leased room
-  virtual void free_block(CachedPiece& piece) = 0;
-  virtual bool busy(const CachedPiece& piece) const = 0;   // a request of the piece runs
-  virtual void wait(CachedPiece& piece, Stall stall) = 0;  // until its request is done
+      HostCacheEntry& piece) = 0;  // nothing can make room for the piece: throws, or finds some elsewhere
+  virtual void free_room(HostCacheEntry& piece) = 0;  // no request of the piece runs
+  virtual void write(HostCacheEntry& piece) = 0;      // starts
+  virtual void read(HostCacheEntry& piece) = 0;       // starts, into the leased room
+  virtual void free_block(HostCacheEntry& piece) = 0;
+  virtual bool busy(const HostCacheEntry& piece) const = 0;   // a request of the piece runs
+  virtual void wait(HostCacheEntry& piece, Stall stall) = 0;  // until its request is done
 };
 
 class HostCache {
  public:
   // `storage` must outlive it. `disk`: pieces may spill. `last_step_bytes`: put by the previous step; 0: none or
   // unknown.
-  HostCache(HostCacheStorage& storage, int64_t budget_bytes, bool disk, int64_t last_step_bytes = 0)
+  HostCache(HostCacheBackend& storage, int64_t budget_bytes, bool disk, int64_t last_step_bytes = 0)
       : storage_(storage), budget_bytes_(budget_bytes), disk_(disk), last_step_bytes_(last_step_bytes) {}
 
   void set_budget(int64_t bytes) { budget_bytes_ = bytes; }
   void begin_step();
 
   // Finds room for a new piece of piece.bytes.
-  void put(CachedPiece& piece, bool may_spill);
+  void put(HostCacheEntry& piece, bool may_spill);
   // The copy into the room of the piece was issued.
   void stored(const CachedPiecePtr& piece);
   // Starts to read a piece that is on disk, without taking room from another piece. Returns false if there is no room.
   bool read_ahead(const CachedPiecePtr& piece);
   // Whether fetch() would return at once.
-  bool ready(const CachedPiece& piece) const;
+  bool ready(const HostCacheEntry& piece) const;
   // Afterwards the bytes of the piece are in host memory; waits while they are read from disk.
-  void fetch(CachedPiece& piece);
+  void fetch(HostCacheEntry& piece);
   // Ends the piece, in any state. A second call has no effect.
   void drop(const CachedPiecePtr& piece);
   // Frees the room of dropped pieces whose last request is done.
@@ -82,20 +82,20 @@ class HostCache {
   bool has_disk() const { return disk_; }
 
  private:
-  using State = CachedPiece::State;
+  using State = HostCacheEntry::State;
   using Queue = std::list<CachedPiecePtr>;
 
   void enter(Queue& queue, const CachedPiecePtr& piece);
   CachedPiecePtr leave(Queue& queue, Queue::iterator place);
   int64_t dirty_limit() const;
   void start_write(const CachedPiecePtr& piece);
-  void start_read(CachedPiece& piece);
-  void take_room(CachedPiece& piece);
+  void start_read(HostCacheEntry& piece);
+  void take_room(HostCacheEntry& piece);
   bool make_room();
-  void leave_host(CachedPiece& piece, State state);
-  void leave_disk(CachedPiece& piece);
+  void leave_host(HostCacheEntry& piece, State state);
+  void leave_disk(HostCacheEntry& piece);
 
-  HostCacheStorage& storage_;
+  HostCacheBackend& storage_;
   int64_t budget_bytes_;
   const bool disk_;
   int64_t last_step_bytes_;

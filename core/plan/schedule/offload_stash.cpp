@@ -5,7 +5,7 @@
 
 namespace memtune::schedule {
 
-using State = ScheduledTransfer::State;
+using State = OffloadedActivation::State;
 
 void OffloadStash::begin_step() {
   group_ = 0;
@@ -14,7 +14,7 @@ void OffloadStash::begin_step() {
   gathered_.clear();
 }
 
-void OffloadStash::add(ScheduledTransfer& transfer) {
+void OffloadStash::add(OffloadedActivation& transfer) {
   if (!settings_.compatibility.counts_all) ++saves_;
   transfer.group = group_;
   transfer.save = saves_;
@@ -24,12 +24,12 @@ void OffloadStash::add(ScheduledTransfer& transfer) {
   if (by_blocks() || gathers_more()) return;
   if (settings_.compatibility.stash_saves > 0) {
     const int64_t oldest = saves_ - settings_.compatibility.stash_saves;
-    retire([oldest](const ScheduledTransfer& other) { return other.save > oldest; });
+    retire([oldest](const OffloadedActivation& other) { return other.save > oldest; });
     return start_gathered();
   }
   start_gathered();
   // On the compute stream, the copy is done before any later work can reuse the memory.
-  retire([this](const ScheduledTransfer&) { return settings_.side_stream && stash_bytes_ <= stash_limit(); });
+  retire([this](const OffloadedActivation&) { return settings_.side_stream && stash_bytes_ <= stash_limit(); });
 }
 
 // True if a small value may wait for more, because allocated memory is far below the learned peak.
@@ -43,11 +43,11 @@ void OffloadStash::end_block() {
   start_gathered();
   ++group_;
   if (by_blocks())
-    retire([this](const ScheduledTransfer& other) { return other.group >= group_ - settings_.groups_in_flight; });
+    retire([this](const OffloadedActivation& other) { return other.group >= group_ - settings_.groups_in_flight; });
 }
 
 void OffloadStash::start_gathered() {
-  const std::vector<ScheduledTransfer*> gathered = std::exchange(gathered_, {});
+  const std::vector<OffloadedActivation*> gathered = std::exchange(gathered_, {});
   gathered_bytes_ = 0;
   for (size_t begin = 0, end = 0; begin < gathered.size(); begin = end) {
     int64_t bytes = 0;
@@ -57,19 +57,19 @@ void OffloadStash::start_gathered() {
   }
 }
 
-void OffloadStash::leave_gathered(ScheduledTransfer& transfer) {
+void OffloadStash::leave_gathered(OffloadedActivation& transfer) {
   if (std::erase(gathered_, &transfer) > 0) gathered_bytes_ -= transfer.bytes;
 }
 
-void OffloadStash::start_out(std::span<ScheduledTransfer* const> transfers) {
+void OffloadStash::start_out(std::span<OffloadedActivation* const> transfers) {
   device_.begin_out();
   CopyBatch batch;
-  for (ScheduledTransfer* transfer : transfers) put(*transfer, batch);
+  for (OffloadedActivation* transfer : transfers) put(*transfer, batch);
   copy_out(batch);
 }
 
 // If the tier has no room this throws. The transfer keeps its source and can continue from its last piece.
-void OffloadStash::put(ScheduledTransfer& transfer, CopyBatch& batch) {
+void OffloadStash::put(OffloadedActivation& transfer, CopyBatch& batch) {
   for (int64_t begin = transfer.begin(transfer.pieces.size()); begin < transfer.bytes;
        begin += transfer.piece_bytes()) {
     const int64_t bytes = std::min(transfer.piece_bytes(), transfer.bytes - begin);
@@ -82,7 +82,7 @@ void OffloadStash::copy_out(CopyBatch& batch) {
   if (batch.empty()) return;
   device_.copy_out(batch);
   for (const CopyPart& part : batch) {
-    ScheduledTransfer& transfer = *part.transfer;
+    OffloadedActivation& transfer = *part.transfer;
     transfer.pieces.push_back(part.piece);
     device_.stored(part);
     if (!transfer.all_out()) continue;
@@ -100,24 +100,24 @@ int64_t OffloadStash::stash_limit() const {
 }
 
 // Frees sources, oldest first, until `may_stay` accepts one.
-void OffloadStash::retire(const std::function<bool(const ScheduledTransfer&)>& may_stay) {
+void OffloadStash::retire(const std::function<bool(const OffloadedActivation&)>& may_stay) {
   while (!stash_.empty() && !may_stay(*stash_.front())) {
-    ScheduledTransfer& oldest = *stash_.front();
+    OffloadedActivation& oldest = *stash_.front();
     stash_.pop_front();
     leave_device(oldest);
   }
 }
 
 void OffloadStash::evict_all() {
-  retire([](const ScheduledTransfer&) { return false; });
+  retire([](const OffloadedActivation&) { return false; });
 }
 
-void OffloadStash::unstash(ScheduledTransfer& transfer) {
+void OffloadStash::unstash(OffloadedActivation& transfer) {
   std::erase(stash_, &transfer);
   leave_device(transfer);
 }
 
-void OffloadStash::leave_device(ScheduledTransfer& transfer) {
+void OffloadStash::leave_device(OffloadedActivation& transfer) {
   device_.free_source(transfer);
   transfer.state = State::offloaded;
   stash_bytes_ -= transfer.bytes;
@@ -129,13 +129,13 @@ void OffloadStash::make_room(int64_t bytes) {
   const auto fits = [&] { return device_.allocated_bytes() + bytes <= learned_.goal_bytes(); };
   if (fits()) return;
   if (!by_blocks()) start_gathered();
-  retire([&](const ScheduledTransfer&) { return fits(); });
+  retire([&](const OffloadedActivation&) { return fits(); });
 }
 
-void OffloadStash::before_overwrite(ScheduledTransfer& transfer) {
+void OffloadStash::before_overwrite(OffloadedActivation& transfer) {
   if (transfer.state == State::gathered) {
     leave_gathered(transfer);
-    ScheduledTransfer* const one[] = {&transfer};
+    OffloadedActivation* const one[] = {&transfer};
     start_out(one);
   }
   if (transfer.state == State::stashed) unstash(transfer);
@@ -155,9 +155,9 @@ void OffloadStash::end_forward() {
   if (settings_.compatibility.stash_saves > 0) return;
   if (!learned_.learned()) return flush();
   end_block();
-  std::deque<ScheduledTransfer*> stash = std::exchange(stash_, {});
+  std::deque<OffloadedActivation*> stash = std::exchange(stash_, {});
   for (; !stash.empty(); stash.pop_back()) {
-    ScheduledTransfer& newest = *stash.back();
+    OffloadedActivation& newest = *stash.back();
     if (learned_.fits_until_wanted(newest.number, newest.bytes)) {
       learned_.hold_until_wanted(newest.number, newest.bytes);
       stash_.push_front(&newest);
@@ -167,7 +167,7 @@ void OffloadStash::end_forward() {
   }
 }
 
-void OffloadStash::forget(ScheduledTransfer& transfer) {
+void OffloadStash::forget(OffloadedActivation& transfer) {
   if (transfer.state == State::gathered) leave_gathered(transfer);
   if (transfer.state == State::stashed) {
     std::erase(stash_, &transfer);

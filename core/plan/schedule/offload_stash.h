@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "core/plan/schedule/learned_offload_schedule.h"
-#include "core/plan/schedule/scheduled_transfer.h"
+#include "core/plan/schedule/offloaded_activation.h"
 #include "core/plan/strategy/plan.h"
 
 namespace memtune::schedule {
@@ -32,15 +32,15 @@ class OffloadStash {
 
   void begin_step();
   void count_save() { ++saves_; }
-  void add(ScheduledTransfer& transfer);
+  void add(OffloadedActivation& transfer);
   void end_block();
   void begin_head();
   void end_forward();
   // See TransferSchedule.
   void make_room(int64_t bytes);
-  void before_overwrite(ScheduledTransfer& transfer);
+  void before_overwrite(OffloadedActivation& transfer);
   void evict_all();
-  void forget(ScheduledTransfer& transfer);
+  void forget(OffloadedActivation& transfer);
 
   int group() const { return group_; }  // number of blocks that ended in this forward
   int64_t largest_bytes() const { return largest_bytes_; }
@@ -49,22 +49,22 @@ class OffloadStash {
   bool by_blocks() const { return settings_.schedule == plan::OffloadGranularity::block; }
   bool gathers_more() const;
   void start_gathered();
-  void leave_gathered(ScheduledTransfer& transfer);
-  void start_out(std::span<ScheduledTransfer* const> transfers);
-  void put(ScheduledTransfer& transfer, CopyBatch& batch);
+  void leave_gathered(OffloadedActivation& transfer);
+  void start_out(std::span<OffloadedActivation* const> transfers);
+  void put(OffloadedActivation& transfer, CopyBatch& batch);
   void copy_out(CopyBatch& batch);
   int64_t stash_limit() const;
-  void retire(const std::function<bool(const ScheduledTransfer&)>& may_stay);
-  void unstash(ScheduledTransfer& transfer);
-  void leave_device(ScheduledTransfer& transfer);
+  void retire(const std::function<bool(const OffloadedActivation&)>& may_stay);
+  void unstash(OffloadedActivation& transfer);
+  void leave_device(OffloadedActivation& transfer);
   void flush();
 
   const plan::TransferSettings& settings_;
   const int64_t batch_bytes_;
   LearnedOffloadSchedule& learned_;
   TransferDevice& device_;
-  std::vector<ScheduledTransfer*> gathered_;  // oldest first, like stash_
-  std::deque<ScheduledTransfer*> stash_;
+  std::vector<OffloadedActivation*> gathered_;  // oldest first, like stash_
+  std::deque<OffloadedActivation*> stash_;
   int group_ = 0;
   int64_t saves_ = 0;  // of this forward
   int64_t gathered_bytes_ = 0, stash_bytes_ = 0, largest_bytes_;

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/plan/schedule/learned_offload_schedule.h"
-#include "core/plan/schedule/scheduled_transfer.h"
+#include "core/plan/schedule/offloaded_activation.h"
 #include "core/plan/strategy/plan.h"
 
 namespace memtune::schedule {
@@ -20,17 +20,17 @@ class ReloadPrefetch {
       : settings_(settings), batch_bytes_(batch_bytes), learned_(learned), cache_(cache), device_(device) {}
 
   void begin_step();
-  void add(ScheduledTransfer& transfer);
+  void add(OffloadedActivation& transfer);
   // Forward enters a block, after `group` blocks. See TransferSchedule.
   void begin_block(int block, int group);
   void end_forward(int group);
   void enter_backward_block(int block);
   void begin_unpack(const void* node) { node_ = node; }
   // Backward asks for this transfer. Returns true if the node is another one than that of the transfer before.
-  bool ask(const ScheduledTransfer& transfer);
-  void reload(ScheduledTransfer& transfer);
+  bool ask(const OffloadedActivation& transfer);
+  void reload(OffloadedActivation& transfer);
   void prefetch();
-  void forget(ScheduledTransfer& transfer);
+  void forget(OffloadedActivation& transfer);
 
   int64_t prefetched_bytes() const { return prefetched_bytes_; }  // on the device and not yet requested
 
@@ -38,11 +38,11 @@ class ReloadPrefetch {
   bool by_blocks() const { return settings_.schedule == plan::OffloadGranularity::block; }
   // Reloads start when backward reaches a block, not by the learned schedule.
   bool follows_backward() const { return by_blocks() && !settings_.compatibility.learns; }
-  bool room_for(const ScheduledTransfer& transfer, int64_t pending_bytes) const;
-  void start_reloads(std::span<ScheduledTransfer* const> transfers);
-  void fetch(ScheduledTransfer& transfer, CopyBatch& batch);
+  bool room_for(const OffloadedActivation& transfer, int64_t pending_bytes) const;
+  void start_reloads(std::span<OffloadedActivation* const> transfers);
+  void fetch(OffloadedActivation& transfer, CopyBatch& batch);
   void copy_in(CopyBatch& batch);
-  bool copy_back(ScheduledTransfer& transfer, bool may_block);
+  bool copy_back(OffloadedActivation& transfer, bool may_block);
   void prefetch_next_op();
   void read_ahead();
 
@@ -51,11 +51,11 @@ class ReloadPrefetch {
   LearnedOffloadSchedule& learned_;
   HostCache& cache_;
   TransferDevice& device_;
-  std::vector<ScheduledTransfer*> order_;  // oldest first; prefetch consumes it from the end; null: forgotten
-  size_t to_read_ = 0;                     // order_[to_read_ - 1] is the next to read ahead
-  std::map<int, int> groups_;              // block -> blocks that ended before it
-  int group_wanted_ = 0;                   // group of the transfer that backward reads now
-  int op_wanted_ = -1;                     // op whose saved tensors backward reads now; -1: none yet
+  std::vector<OffloadedActivation*> order_;  // oldest first; prefetch consumes it from the end; null: forgotten
+  size_t to_read_ = 0;                       // order_[to_read_ - 1] is the next to read ahead
+  std::map<int, int> groups_;                // block -> blocks that ended before it
+  int group_wanted_ = 0;                     // group of the transfer that backward reads now
+  int op_wanted_ = -1;                       // op whose saved tensors backward reads now; -1: none yet
   int op_fetched_for_ = -1;
   const void *node_ = nullptr, *node_served_ = nullptr;  // node that unpacks now; node of the last transfer
   int64_t prefetched_bytes_ = 0;

@@ -74,7 +74,7 @@ void StateSchedule::drop() {
   pass_ = Pass::none;
   units_.drop();
   for (size_t group = 0; group < groups_.size(); ++group)
-    for (const StateRow row : kStateRows) device_.free(static_cast<int>(group), row);
+    for (const StateKind row : kStateRows) device_.free(static_cast<int>(group), row);
 }
 
 void StateSchedule::finish_updates() {
@@ -87,7 +87,7 @@ void StateSchedule::finish_updates() {
 
 void StateSchedule::gather(int unit) {
   for (const int group : groups_of_[unit]) {
-    device_.load(group, StateRow::parameters);
+    device_.load(group, StateKind::parameters);
     if (groups_[group].pending) load_for_update(group);
     groups_[group].in_use = true;
   }
@@ -96,7 +96,7 @@ void StateSchedule::gather(int unit) {
 // In forward, stores of other units that still run began a unit ago.
 void StateSchedule::wait(int unit) {
   for (const int group : groups_of_[unit]) {
-    device_.wait(group, StateRow::parameters);
+    device_.wait(group, StateKind::parameters);
     if (pass_ == Pass::forward && groups_[group].pending) update(group);
     if (pass_ == Pass::backward && updates_ && !groups_[group].ended) load_for_update(group);
     if (pass_ == Pass::forward && device_.offloads(group)) settle_others(unit);
@@ -105,7 +105,7 @@ void StateSchedule::wait(int unit) {
 
 void StateSchedule::free(int unit) {
   for (const int group : groups_of_[unit]) {
-    device_.free(group, StateRow::parameters);
+    device_.free(group, StateKind::parameters);
     groups_[group].in_use = false;
   }
 }
@@ -117,8 +117,8 @@ void StateSchedule::end_gradients(int number) {
   group.ended = true;
   if (!updates_ || (group.gradients == 0 && !device_.has_gradients(number))) return;
   if (passes_ > 1 || clips_) {
-    if (device_.has_gradients(number)) device_.load(number, StateRow::gradients);
-    device_.wait(number, StateRow::gradients);
+    if (device_.has_gradients(number)) device_.load(number, StateKind::gradients);
+    device_.wait(number, StateKind::gradients);
     device_.take_gradients(number);
   }
   if (is_last_pass() && !clips_) return update(number);
@@ -127,29 +127,29 @@ void StateSchedule::end_gradients(int number) {
     group.pending = true;
   }
   settle_others(group.known.unit);
-  device_.store(number, StateRow::gradients);
-  device_.free(number, StateRow::gradients);
+  device_.store(number, StateKind::gradients);
+  device_.free(number, StateKind::gradients);
 }
 
 void StateSchedule::load_for_update(int group) {
-  if (device_.has_gradients(group)) device_.load(group, StateRow::gradients);
-  if (groups_[group].pending || (is_last_pass() && !clips_)) device_.load(group, StateRow::moments);
+  if (device_.has_gradients(group)) device_.load(group, StateKind::gradients);
+  if (groups_[group].pending || (is_last_pass() && !clips_)) device_.load(group, StateKind::moments);
 }
 
 void StateSchedule::update(int number) {
   GroupState& group = groups_[number];
-  device_.load(number, StateRow::parameters);
-  if (device_.has_gradients(number)) device_.load(number, StateRow::gradients);
-  device_.load(number, StateRow::moments);
-  for (const StateRow row : kStateRows) device_.wait(number, row);
+  device_.load(number, StateKind::parameters);
+  if (device_.has_gradients(number)) device_.load(number, StateKind::gradients);
+  device_.load(number, StateKind::moments);
+  for (const StateKind row : kStateRows) device_.wait(number, row);
   device_.update(number);
   group.pending = false;
   settle_others(group.known.unit);
-  device_.store(number, StateRow::parameters);
-  device_.store(number, StateRow::moments);
-  if (!group.in_use) device_.free(number, StateRow::parameters);
-  device_.free(number, StateRow::moments);
-  device_.free(number, StateRow::gradients);
+  device_.store(number, StateKind::parameters);
+  device_.store(number, StateKind::moments);
+  if (!group.in_use) device_.free(number, StateKind::parameters);
+  device_.free(number, StateKind::moments);
+  device_.free(number, StateKind::gradients);
 }
 
 // Those that run began a unit ago and have most likely ended, so compute does not wait.

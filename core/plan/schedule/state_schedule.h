@@ -18,8 +18,8 @@
 
 namespace memtune::schedule {
 
-enum class StateRow { parameters, gradients, moments };
-inline constexpr StateRow kStateRows[] = {StateRow::parameters, StateRow::gradients, StateRow::moments};
+enum class StateKind { parameters, gradients, moments };
+inline constexpr StateKind kStateRows[] = {StateKind::parameters, StateKind::gradients, StateKind::moments};
 
 // Rows of bytes on a device, with copies in host memory. Does nothing for rows that stay on the device.
 class StateRowDevice {
@@ -29,11 +29,11 @@ class StateRowDevice {
   // Of this step's earlier micro-batches, or of the last one if its update is pending.
   virtual bool has_gradients(int group) const = 0;
 
-  virtual void load(int group, StateRow row) = 0;   // starts the copy, unless the bytes are there or on their way
-  virtual void wait(int group, StateRow row) = 0;   // compute waits for the copy
-  virtual void store(int group, StateRow row) = 0;  // starts the copy to host memory, behind the compute work so far
-  virtual void free(int group, StateRow row) = 0;   // if a store runs, settle() does
-  virtual void settle(int group) = 0;               // compute waits for its running stores
+  virtual void load(int group, StateKind row) = 0;   // starts the copy, unless the bytes are there or on their way
+  virtual void wait(int group, StateKind row) = 0;   // compute waits for the copy
+  virtual void store(int group, StateKind row) = 0;  // starts the copy to host memory, behind the compute work so far
+  virtual void free(int group, StateKind row) = 0;   // if a store runs, settle() does
+  virtual void settle(int group) = 0;                // compute waits for its running stores
 
   // Adds new gradients to the row, which is loaded if it has_gradients(), and frees them.
   virtual void take_gradients(int group) = 0;
@@ -42,7 +42,7 @@ class StateRowDevice {
   virtual void update(int group) = 0;      // all rows are loaded; `pending`: noted norms clip it
 };
 
-class StateSchedule final : UnitStorage {
+class StateSchedule final : UnitGatherer {
  public:
   struct Group {
     int unit = 0;

@@ -8,7 +8,7 @@ void TransferSchedule::begin_step() {
   reloads_.begin_step();
 }
 
-void TransferSchedule::start_offload(ScheduledTransfer& transfer) {
+void TransferSchedule::start_offload(OffloadedActivation& transfer) {
   reloads_.add(transfer);
   stash_.add(transfer);
 }
@@ -32,7 +32,7 @@ void TransferSchedule::end_forward() {
   reloads_.end_forward(stash_.group());
 }
 
-void TransferSchedule::reload(ScheduledTransfer& transfer) {
+void TransferSchedule::reload(OffloadedActivation& transfer) {
   const bool other_node = reloads_.ask(transfer);
   if (other_node && settings_.compatibility.empties_stash) stash_.evict_all();
   if (!transfer.has_source()) reloads_.reload(transfer);
@@ -42,7 +42,7 @@ void TransferSchedule::prefetch(bool in_head) {
   if (!in_head || learned_.learned() || !settings_.compatibility.learns) reloads_.prefetch();
 }
 
-void TransferSchedule::forget(ScheduledTransfer& transfer) {
+void TransferSchedule::forget(OffloadedActivation& transfer) {
   stash_.forget(transfer);
   reloads_.forget(transfer);
 }

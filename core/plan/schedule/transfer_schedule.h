@@ -22,7 +22,7 @@ class TransferSchedule {
   // Smaller storages stay on the device.
   bool takes(int64_t bytes) const { return bytes > 0 && bytes >= settings_.min_bytes; }
   // The caller holds the source. With OffloadGranularity::block, copies start when the block ends.
-  void start_offload(ScheduledTransfer& transfer);
+  void start_offload(OffloadedActivation& transfer);
   // Counts one more saved tensor, offloaded or not. Only used with EngineCompatibilityFlags::counts_all.
   void count_save();
   // A recorded op keeps an input that is offloaded. Counts as two saves, like a checkpoint's: its input and an empty
@@ -44,14 +44,14 @@ class TransferSchedule {
   // A saved tensor is about to be unpacked for this node of the autograd graph.
   void begin_unpack(const void* node) { reloads_.begin_unpack(node); }
   // Afterwards the bytes are on the device: in the source if the transfer has one, else in the target.
-  void reload(ScheduledTransfer& transfer);
+  void reload(OffloadedActivation& transfer);
   // Starts the next reloads (and disk reads) as far as the settings and the peak allow. `in_head`: backward is in head
   // and loss, when memory use is highest. Learning engines prefetch there only by a learned schedule.
   void prefetch(bool in_head = false);
 
-  void before_overwrite(ScheduledTransfer& transfer) { stash_.before_overwrite(transfer); }
+  void before_overwrite(OffloadedActivation& transfer) { stash_.before_overwrite(transfer); }
   // The caller makes compute wait for copies in flight.
-  void forget(ScheduledTransfer& transfer);
+  void forget(OffloadedActivation& transfer);
 
   int64_t largest_bytes() const { return stash_.largest_bytes(); }
   int64_t prefetched_bytes() const { return reloads_.prefetched_bytes(); }

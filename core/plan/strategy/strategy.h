@@ -22,7 +22,7 @@
 #include <variant>
 #include <vector>
 
-#include "core/plan/strategy/block_ranges.h"
+#include "core/plan/strategy/block_set.h"
 #include "core/plan/strategy/engine_preset.h"
 #include "core/plan/strategy/plan.h"
 
@@ -87,7 +87,7 @@ struct StrategyInfo {
 std::span<const StrategyInfo> strategies();
 
 // Alternatives: words, names, share, count/positive/bytes, blocks.
-using Value = std::variant<std::string, std::vector<std::string>, double, int64_t, BlockRanges>;
+using Value = std::variant<std::string, std::vector<std::string>, double, int64_t, BlockSet>;
 
 // One part of a strategy. It has a value for every parameter of its kind, the default if none was given.
 class StrategyPart {
@@ -110,7 +110,7 @@ class StrategyPart {
   double share(StrategyParameter parameter) const { return std::get<double>(value(parameter)); }
   int count(StrategyParameter parameter) const { return static_cast<int>(bytes(parameter)); }
   int64_t bytes(StrategyParameter parameter) const { return std::get<int64_t>(value(parameter)); }
-  const BlockRanges& blocks() const;                       // all if the part has no parameter `blocks`
+  const BlockSet& blocks() const;                          // all if the part has no parameter `blocks`
   std::string text(StrategyParameter parameter) const;     // in printed form
   std::string setting(StrategyParameter parameter) const;  // "fraction=0.4"
   std::vector<StrategyParameter> changed() const;          // parameters whose value is not the default

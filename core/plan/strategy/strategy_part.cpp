@@ -54,7 +54,7 @@ Value parse_value(const StrategyParameterInfo& info, const std::string& text) {
     case ParameterType::count: return parse_within(info, text, 0, kMaxCount, parse_integer);
     case ParameterType::positive: return parse_within(info, text, 1, kMaxCount, parse_integer);
     case ParameterType::bytes: return parse_bytes(text);
-    case ParameterType::blocks: return BlockRanges(text);
+    case ParameterType::blocks: return BlockSet(text);
   }
   return text;
 }
@@ -82,7 +82,7 @@ struct Text {
   std::string operator()(int64_t number) const {
     return form == ParameterType::bytes ? exact_bytes(number) : std::to_string(number);
   }
-  std::string operator()(const BlockRanges& blocks) const { return to_string(blocks); }
+  std::string operator()(const BlockSet& blocks) const { return to_string(blocks); }
 };
 
 Value default_value(const StrategyParameterInfo& info) { return parse_value(info, std::string(info.default_value)); }
@@ -117,9 +117,9 @@ const std::vector<std::string>& StrategyPart::names(StrategyParameter parameter)
   return std::get<std::vector<std::string>>(value(parameter));
 }
 
-const BlockRanges& StrategyPart::blocks() const {
-  static const BlockRanges all("all");
-  return has(StrategyParameter::blocks) ? std::get<BlockRanges>(value(StrategyParameter::blocks)) : all;
+const BlockSet& StrategyPart::blocks() const {
+  static const BlockSet all("all");
+  return has(StrategyParameter::blocks) ? std::get<BlockSet>(value(StrategyParameter::blocks)) : all;
 }
 
 std::string StrategyPart::text(StrategyParameter parameter) const {

@@ -50,21 +50,21 @@ void fields(StepTime& time, Visit visit) {
 }
 
 template <typename Visit>
-void fields(StepPeriod& period, Visit visit) {
+void fields(StepPeriodicity& period, Visit visit) {
   visit("steps", period.steps);
   visit("median_ms", period.median_ms);
   visit("longest_ms", period.longest_ms);
 }
 
 template <typename Visit>
-void fields(SettingWords& words, Visit visit) {
+void fields(SettingSyntax& words, Visit visit) {
   visit("setting", words.setting);
   visit("text", words.text);
 }
 
 template <typename Visit>
 void fields(TimeShares& shares, Visit visit) {
-  for (const TimeKind& kind : kTimeKinds) visit(kind.name, shares.*kind.share);
+  for (const TimeShareField& kind : kTimeKinds) visit(kind.name, shares.*kind.share);
   visit("loader_workers", shares.loader_workers);
   visit("evaluates", shares.evaluates);
   visit("unfused", shares.unfused);
@@ -153,7 +153,7 @@ void fields(RankMeasurement& share, Visit visit) {
 }
 
 template <typename Visit>
-void fields(MemoryLine& line, Visit visit) {
+void fields(AllocationSite& line, Visit visit) {
   visit("file", line.file);
   visit("line", line.line);
   visit("function", line.function);
@@ -243,7 +243,7 @@ void fields(MemoryOfModule& module, Visit visit) {
 }
 
 template <typename Visit>
-void fields(StepMemory& memory, Visit visit) {
+void fields(StepMemoryBreakdown& memory, Visit visit) {
   visit("step", memory.step);
   visit("device", memory.device);
   visit("saved_only", memory.saved_only);
@@ -513,7 +513,7 @@ void from_json(const Json& json, Measurement& measurement) {
     decode(json, read);
     if (read.memory) check(*read.memory);
     if (read.time_shares)
-      for (const TimeKind& kind : kTimeKinds)
+      for (const TimeShareField& kind : kTimeKinds)
         if (const double share = (*read.time_shares).*kind.share; !(share >= 0 && share <= 1))
           throw UsageError("this JSON is not a measurement: time_shares: " + std::string(kind.name));
     measurement = std::move(read);

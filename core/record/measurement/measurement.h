@@ -9,7 +9,7 @@
 
 #include "core/record/measurement/memory_growth.h"
 #include "core/record/measurement/out_of_memory.h"
-#include "core/record/measurement/step_memory.h"
+#include "core/record/measurement/step_memory_breakdown.h"
 #include "core/record/measurement/time_shares.h"
 
 namespace memtune::result {
@@ -108,7 +108,7 @@ struct LossComparison {
 
 // Steps of a command that differ from its others, as by an evaluation. Each sample of its step time is then the mean of
 // a whole period.
-struct StepPeriod {
+struct StepPeriodicity {
   int64_t steps = 0;     // of a period; 0: all are alike, or none was seen
   double median_ms = 0;  // of single steps
   double longest_ms = 0;
@@ -131,23 +131,23 @@ struct Measurement {
   std::string equal_to;   // strategy or variant that it equals, if not known from counters; see effect.h
   std::string no_effect;  // which part had no effect, and why: one line; "" if all had one
   StepTime step_ms;       // over all rounds
-  StepPeriod period;
+  StepPeriodicity period;
   std::optional<TimeShares> time_shares;  // of a command's measured steps; nothing: not known
   std::vector<RoundMeasurement> rounds;
   bool noisy = false;
   PeakMemory peak_bytes;
-  int64_t cap_bytes = 0;               // size of the device that the trial was limited to; 0: it had the whole device
-  std::string allocator;               // settings of PyTorch's allocator that the trial needs; "": none
-  bool fragmented = false;             // out of memory although enough was free: it was in pieces
-  std::optional<OutOfMemory> oom;      // of a command that ended so; nothing: not known
-  std::optional<StepMemory> memory;    // of a command whose steps were traced; nothing: not known
-  int64_t allocator_retries = 0;       // of the measured steps: see device::AllocatorStats
-  int64_t allocator_segments = 0;      // of a command, at its end: what PyTorch reserved is in so many
-  std::optional<MemoryGrowth> growth;  // of a command, from step to step; nothing: too few steps
-  int64_t floor_bytes = 0;             // allocated before a step: parameters, optimizer state, inputs
-  int64_t host_bytes = 0;              // taken from the system by the engines
-  int64_t host_peak_bytes = 0;         // peak of the part in use
-  int64_t disk_peak_bytes = 0;         // peak of the scratch file's part in use
+  int64_t cap_bytes = 0;           // size of the device that the trial was limited to; 0: it had the whole device
+  std::string allocator;           // settings of PyTorch's allocator that the trial needs; "": none
+  bool fragmented = false;         // out of memory although enough was free: it was in pieces
+  std::optional<OutOfMemory> oom;  // of a command that ended so; nothing: not known
+  std::optional<StepMemoryBreakdown> memory;  // of a command whose steps were traced; nothing: not known
+  int64_t allocator_retries = 0;              // of the measured steps: see device::AllocatorStats
+  int64_t allocator_segments = 0;             // of a command, at its end: what PyTorch reserved is in so many
+  std::optional<MemoryGrowth> growth;         // of a command, from step to step; nothing: too few steps
+  int64_t floor_bytes = 0;                    // allocated before a step: parameters, optimizer state, inputs
+  int64_t host_bytes = 0;                     // taken from the system by the engines
+  int64_t host_peak_bytes = 0;                // peak of the part in use
+  int64_t disk_peak_bytes = 0;                // peak of the scratch file's part in use
   double samples_per_s = 0;
   double tokens_per_s = 0;  // 0 if the model has no sequence dimension
   TransferStats transfer;

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/record/measurement/setting_words.h"
+#include "core/record/measurement/setting_syntax.h"
 
 namespace memtune::result {
 
@@ -16,7 +16,7 @@ std::string to_string(MemoryPhase phase);
 MemoryPhase parse_memory_phase(const std::string& text);
 
 // A line of the source and the live blocks that it allocated.
-struct MemoryLine {
+struct AllocationSite {
   std::string file;      // "": backward, whose thread runs no Python
   int64_t line = 0;      // from 1 on
   std::string function;  // around the line
@@ -59,10 +59,10 @@ struct OutOfMemory {
   std::vector<int64_t> amount_of_steps;   // positions, or rows, of their largest batches; 0: not known
   std::vector<int64_t> held_before_runs;  // allocated before each run without gradients since the last backward
   std::vector<ModelOnDevice> models;      // the largest first
-  std::vector<MemoryLine> lines;          // of the rest, the largest first
-  MemoryLine where;                       // that asked for `requested_bytes`
+  std::vector<AllocationSite> lines;      // of the rest, the largest first
+  AllocationSite where;                   // that asked for `requested_bytes`
   std::string trainer;                    // whose library the process had loaded, "axolotl"; "": of none
-  std::vector<SettingWords> words;        // of the command's own trainer and flags
+  std::vector<SettingSyntax> words;       // of the command's own trainer and flags
 };
 
 }  // namespace memtune::result

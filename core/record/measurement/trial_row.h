@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/record/measurement/measurement.h"
-#include "core/record/measurement/save_measurement.h"
+#include "core/record/measurement/state_save_measurement.h"
 #include "core/record/measurement/trial_prediction.h"
 
 namespace memtune::result {
@@ -19,11 +19,11 @@ struct TrialRow {
   bool recommended = false;
   std::optional<int64_t> batch;  // set if it is an axis of the sweep
   std::optional<int64_t> sequence;
-  std::vector<SaveMeasurement> saves = {};  // saving states under its plan, one per save mode; empty: not measured
-  int64_t passes = 1;                       // micro-batches per step (gradient accumulation)
-  std::vector<std::string> command = {};    // the measured command, if it is an external one
-  std::string config = {};                  // path of the config written for it; "": none
-  std::string python = {};                  // path of the Python plan it ran under; "": none
+  std::vector<StateSaveMeasurement> saves = {};  // saving states under its plan, one per save mode; empty: not measured
+  int64_t passes = 1;                            // micro-batches per step (gradient accumulation)
+  std::vector<std::string> command = {};         // the measured command, if it is an external one
+  std::string config = {};                       // path of the config written for it; "": none
+  std::string python = {};                       // path of the Python plan it ran under; "": none
   bool base = false;  // the unchanged command in a sweep of commands; otherwise `none` is the base
   std::optional<TrialPrediction> predicted = {};  // before it ran
 };

@@ -59,14 +59,14 @@ std::string to_string(Pass pass);
 
 inline constexpr int32_t kNoBlock = -1;
 
-struct TraceRegion {
+struct RegionId {
   RegionKind kind = RegionKind::none;
   Pass pass = Pass::forward;
   int32_t block = kNoBlock;  // index in model order
 
-  static TraceRegion phase(Pass pass) { return {RegionKind::phase, pass, kNoBlock}; }
-  static TraceRegion of_block(int32_t block, Pass pass = Pass::forward) { return {RegionKind::block, pass, block}; }
-  auto operator<=>(const TraceRegion&) const = default;
+  static RegionId phase(Pass pass) { return {RegionKind::phase, pass, kNoBlock}; }
+  static RegionId of_block(int32_t block, Pass pass = Pass::forward) { return {RegionKind::block, pass, block}; }
+  auto operator<=>(const RegionId&) const = default;
 };
 
 // Owners of device memory, in stacking order of charts: long-lived first.

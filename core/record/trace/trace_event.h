@@ -23,9 +23,9 @@ struct TraceEvent {
   int64_t end_ns = 0;  // equal to start_ns for a moment
   int64_t bytes = 0;   // of copies, reads and writes
   uint64_t correlation = 0;
-  ValueId value = {};       // the activation saved, copied or recomputed; none: not in the plan
-  TraceRegion region = {};  // for events of kind region
-  bool pageable = false;    // for copies: the host memory is not page-locked
+  ValueId value = {};     // the activation saved, copied or recomputed; none: not in the plan
+  RegionId region = {};   // for events of kind region
+  bool pageable = false;  // for copies: the host memory is not page-locked
 };
 
 // Allocated bytes of the device at a moment.

@@ -15,7 +15,7 @@ namespace memtune::sweep {
 
 // Chooses the variants that run next, by name; an empty list ends the sweep. `tried`: all trials so far. The function
 // may add variants and notes to the sweep. If it returns none, all variants run in the order of CommandVariantOrder.
-using ChooseVariants = std::function<std::optional<std::vector<std::string>>(std::span<const TrialState> tried,
+using ChooseVariants = std::function<std::optional<std::vector<std::string>>(std::span<const SweepTrial> tried,
                                                                              CommandSweepRecord& sweep)>;
 
 struct CommandSweepSettings : SweepLoopSettings {

@@ -115,25 +115,25 @@ trace::Provenance CommandSweepBackend::origin() const {
   return origin;
 }
 
-std::optional<std::vector<TrialState>> CommandSweepBackend::chosen(std::span<const TrialState> tried) {
+std::optional<std::vector<SweepTrial>> CommandSweepBackend::chosen(std::span<const SweepTrial> tried) {
   if (!settings_.choose) return {};
   const auto names = settings_.choose(tried, *record_.command);
   if (!names) return {};
-  std::vector<TrialState> trials;
+  std::vector<SweepTrial> trials;
   for (const std::string& name : *names)
     trials.push_back(trial_of({&*std::ranges::find(record_.command->variants, name, &CommandVariant::name), ""}));
   return trials;
 }
 
-std::vector<TrialState> CommandSweepBackend::next(std::span<const TrialState> tried) {
+std::vector<SweepTrial> CommandSweepBackend::next(std::span<const SweepTrial> tried) {
   if (auto trials = chosen(tried)) return std::move(*trials);
   const CommandVariantOrder order(settings_.sweep.variants, settings_.native, record_.budget_bytes, settings_.goal);
-  std::vector<TrialState> trials;
+  std::vector<SweepTrial> trials;
   if (tried.empty())
     for (const OrderedVariant& placed : order.first()) trials.push_back(trial_of(placed));
   if (combined_ || (tried.empty() && !settings_.dry_run)) return trials;
   combined_ = true;
-  OrderedCombinations combinations = order.combined(tried);
+  VariantCombinations combinations = order.combined(tried);
   for (OrderedVariant& placed : combinations.run) {
     if (settings_.dry_run) placed.why = "behind the single changes, by what they show";
     trials.push_back(trial_of(placed));
@@ -142,15 +142,15 @@ std::vector<TrialState> CommandSweepBackend::next(std::span<const TrialState> tr
   return trials;
 }
 
-TrialState CommandSweepBackend::trial_of(const OrderedVariant& placed) const {
-  TrialState trial;
+SweepTrial CommandSweepBackend::trial_of(const OrderedVariant& placed) const {
+  SweepTrial trial;
   trial.spec.strategy = placed.variant->name;
   trial.spec.key = key(*placed.variant);
   if (settings_.dry_run && !placed.why.empty()) trial.spec.notes = {placed.why};
   return trial;
 }
 
-const CommandVariant& CommandSweepBackend::variant(const TrialState& trial) const {
+const CommandVariant& CommandSweepBackend::variant(const SweepTrial& trial) const {
   return *std::ranges::find(record_.command->variants, trial.spec.strategy, &CommandVariant::name);
 }
 
@@ -193,8 +193,8 @@ std::string CommandSweepBackend::own_folder(const CommandVariant& started, const
       return own.string();
 }
 
-MeasuredRound CommandSweepBackend::measure(const TrialState& trial, bool first,
-                                           std::optional<std::chrono::milliseconds> left) {
+TrialRoundResult CommandSweepBackend::measure(const SweepTrial& trial, bool first,
+                                              std::optional<std::chrono::milliseconds> left) {
   const CommandVariant& started = variant(trial);
   write_files(started, directory_ / trial.spec.folder);
   attach::CommandSettings command;

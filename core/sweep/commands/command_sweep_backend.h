@@ -23,19 +23,19 @@ class CommandSweepBackend : public SweepBackend {
   trace::Provenance origin() const override;
   // The variants that settings.choose selects; otherwise single changes first, combinations in the next call. A dry run
   // lists both at once. Combinations that are skipped go into the record.
-  std::vector<TrialState> next(std::span<const TrialState> tried) override;
+  std::vector<SweepTrial> next(std::span<const SweepTrial> tried) override;
   std::vector<std::string> notes() const override { return {}; }
   // A measurement does not depend on other trials: losses are compared with those on record.
-  bool reuse(const TrialState&, const result::Measurement&) override { return true; }
-  void prepare(const TrialState&) override {}
+  bool reuse(const SweepTrial&, const result::Measurement&) override { return true; }
+  void prepare(const SweepTrial&) override {}
   // Writes the variant's files before every start.
-  MeasuredRound measure(const TrialState& trial, bool first, std::optional<std::chrono::milliseconds> left) override;
-  void evaluate(TrialState&) override {}  // make_report does, when all rows are known
+  TrialRoundResult measure(const SweepTrial& trial, bool first, std::optional<std::chrono::milliseconds> left) override;
+  void evaluate(SweepTrial&) override {}  // make_report does, when all rows are known
 
  private:
-  std::optional<std::vector<TrialState>> chosen(std::span<const TrialState> tried);
-  TrialState trial_of(const OrderedVariant& placed) const;
-  const CommandVariant& variant(const TrialState& trial) const;
+  std::optional<std::vector<SweepTrial>> chosen(std::span<const SweepTrial> tried);
+  SweepTrial trial_of(const OrderedVariant& placed) const;
+  const CommandVariant& variant(const SweepTrial& trial) const;
   std::string key(const CommandVariant& variant) const;
   void write_files(const CommandVariant& started, const std::filesystem::path& folder) const;
   std::string own_folder(const CommandVariant& started, const std::filesystem::path& folder) const;

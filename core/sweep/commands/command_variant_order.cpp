@@ -4,7 +4,7 @@
 #include <optional>
 #include <utility>
 
-#include "core/answer/result/ranking.h"
+#include "core/answer/result/trial_comparator.h"
 #include "core/base/bytes.h"
 #include "core/base/layout.h"
 
@@ -15,13 +15,13 @@ using result::Outcome;
 
 constexpr double kMargin = 1.05;  // another variant beats this one only by more than this factor
 
-const TrialState* find(std::span<const TrialState> tried, const std::string& name) {
-  const auto found = std::ranges::find_if(tried, [&](const TrialState& each) { return each.spec.strategy == name; });
+const SweepTrial* find(std::span<const SweepTrial> tried, const std::string& name) {
+  const auto found = std::ranges::find_if(tried, [&](const SweepTrial& each) { return each.spec.strategy == name; });
   return found == tried.end() ? nullptr : &*found;
 }
 
-const result::Measurement* measured(std::span<const TrialState> tried, const std::string& name) {
-  const TrialState* trial = find(tried, name);
+const result::Measurement* measured(std::span<const SweepTrial> tried, const std::string& name) {
+  const SweepTrial* trial = find(tried, name);
   return trial && result::usable(trial->measurement) ? &trial->measurement : nullptr;
 }
 
@@ -34,11 +34,11 @@ double peak_bytes(const result::Measurement& m) { return static_cast<double>(req
 
 // True if the trial ended in error in its first round. If it failed later, its combinations have run, and a later run
 // of the sweep keeps them.
-bool broke(const TrialState* trial) {
+bool broke(const SweepTrial* trial) {
   return trial && trial->measurement.outcome == Outcome::error && trial->measurement.rounds.empty();
 }
 
-bool ran_out_of_memory(const TrialState* trial) {
+bool ran_out_of_memory(const SweepTrial* trial) {
   return trial &&
          (trial->measurement.outcome == Outcome::device_oom || trial->measurement.outcome == Outcome::host_oom);
 }
@@ -118,7 +118,7 @@ std::vector<OrderedVariant> CommandVariantOrder::first() const {
 }
 
 CommandVariantOrder::Expected CommandVariantOrder::by_parts(const CommandVariant& variant,
-                                                            std::span<const TrialState> tried) const {
+                                                            std::span<const SweepTrial> tried) const {
   Expected expected{&variant};
   const result::Measurement* own = measured(tried, variant.own);
   double time = 1, memory = 1;
@@ -145,17 +145,17 @@ CommandVariantOrder::Expected CommandVariantOrder::by_parts(const CommandVariant
   return expected;
 }
 
-OrderedCombinations CommandVariantOrder::combined(std::span<const TrialState> tried) const {
+VariantCombinations CommandVariantOrder::combined(std::span<const SweepTrial> tried) const {
   std::vector<Expected> expected, against;
-  for (const TrialState& trial : tried)
+  for (const SweepTrial& trial : tried)
     if (result::is_eligible(trial.measurement))
       against.push_back({nullptr, Expected::fits, step_ms(trial.measurement), peak_bytes(trial.measurement)});
-  OrderedCombinations placed;
+  VariantCombinations placed;
   for (const CommandVariant& variant : variants_) {
     if (variant.parts.empty()) continue;
-    const TrialState* broken = nullptr;
+    const SweepTrial* broken = nullptr;
     for (const std::string& part : variant.parts)
-      if (const TrialState* trial = find(tried, part); broke(trial)) broken = broken ? broken : trial;
+      if (const SweepTrial* trial = find(tried, part); broke(trial)) broken = broken ? broken : trial;
     if (broken) {
       placed.skipped.push_back(
           {variant.name, broken->spec.strategy + " alone ended in error: " + broken->measurement.reason});

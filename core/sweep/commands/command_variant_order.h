@@ -31,7 +31,7 @@ struct OrderedVariant {
   std::string why;  // reason for its place; "": none
 };
 
-struct OrderedCombinations {
+struct VariantCombinations {
   std::vector<OrderedVariant> run;
   std::vector<SkippedVariant> skipped;  // one of their parts alone ended in error in its first round
 };
@@ -47,13 +47,13 @@ class CommandVariantOrder {
   std::vector<OrderedVariant> first() const;
   // Combinations that are expected to fit the budget come first, fastest (or smallest) first. A combination
   // comes last if a measured trial is faster and smaller than what is expected of it.
-  OrderedCombinations combined(std::span<const TrialState> tried) const;
+  VariantCombinations combined(std::span<const SweepTrial> tried) const;
 
  private:
   struct Expected;
 
   Expected by_native(const CommandVariant& variant) const;
-  Expected by_parts(const CommandVariant& variant, std::span<const TrialState> tried) const;
+  Expected by_parts(const CommandVariant& variant, std::span<const SweepTrial> tried) const;
   const EngineTrialResult* native(const std::string& strategy) const;
   const EngineTrialResult* native_of(const CommandVariant& variant) const;
   void evaluate(std::span<const Expected> against, Expected& expected) const;

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "core/answer/result/effect.h"
-#include "core/answer/result/ranking.h"
+#include "core/answer/result/trial_comparator.h"
 #include "core/answer/trainer/python_plan.h"
 #include "core/base/bytes.h"
 #include "core/base/error.h"
@@ -120,10 +120,10 @@ const TrialRow* NativeSweeps::row(const std::string& strategy) const {
   return found == result_.report.rows.end() ? nullptr : &*found;
 }
 
-std::optional<NativeStep> NativeSweeps::step(const std::string& strategy) const {
+std::optional<NativeStepResult> NativeSweeps::step(const std::string& strategy) const {
   const TrialRow* measured = row(strategy);
   if (measured && result::usable(measured->measurement))
-    return NativeStep{measured->measurement.step_ms.median, required_bytes(*measured)};
+    return NativeStepResult{measured->measurement.step_ms.median, required_bytes(*measured)};
   const auto known = predictor_.find(strategy);
   return measured || known == predictor_.end() ? std::nullopt : std::optional(known->second);
 }
@@ -138,7 +138,7 @@ std::string NativeSweeps::failure() const {
 // The fastest plan that fits the budget; without a budget the recommended row.
 const TrialRow* NativeSweeps::planned_row() const {
   const TrialRow* best = nullptr;
-  const result::Ranking ranking{std::span<const TrialRow>(result_.report.rows)};
+  const result::TrialComparator ranking{std::span<const TrialRow>(result_.report.rows)};
   for (const TrialRow* row : result::choices(result_.report.rows)) {
     if (settings_.budget_bytes <= 0 ? !row->recommended : !is_planned(*row)) continue;
     if (had_no_effect(row->measurement)) continue;
@@ -148,7 +148,7 @@ const TrialRow* NativeSweeps::planned_row() const {
   return best;
 }
 
-NativePlan NativeSweeps::plan(const std::function<bool(const std::string&)>& has_keys) const {
+NativePythonPlan NativeSweeps::plan(const std::function<bool(const std::string&)>& has_keys) const {
   const std::string budget = format_bytes(settings_.budget_bytes);
   const TrialRow* none = row("none");
   if (settings_.budget_bytes > 0 && none && result::usable(none->measurement) &&

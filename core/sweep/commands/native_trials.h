@@ -15,14 +15,14 @@
 
 namespace memtune::sweep {
 
-struct NativeStep {
+struct NativeStepResult {
   double step_ms = 0;
   int64_t peak_bytes = 0;
   bool measured = true;  // otherwise simulated
 };
 
 // A plan as Python for the user's training loop, or why there is no plan.
-struct NativePlan {
+struct NativePythonPlan {
   std::string strategy, text;  // "": no plan
   std::string why_none;
   std::vector<std::string> notes = {};  // where Python deviates from the plan
@@ -40,10 +40,10 @@ class NativeTrials {
   virtual bool run(const std::vector<std::string>& strategies, int64_t budget_bytes, int64_t host_budget_bytes) = 0;
 
   // Measured, otherwise simulated. None if the trial failed or the step is unknown.
-  virtual std::optional<NativeStep> step(const std::string& strategy) const = 0;
+  virtual std::optional<NativeStepResult> step(const std::string& strategy) const = 0;
   virtual std::string failure() const = 0;  // of `none`, if no trial worked: "device_oom: ..."
   // The plan, if `none` exceeds the budget of the last run(). `has_keys` says that the trainer has keys for a strategy.
-  virtual NativePlan plan(const std::function<bool(const std::string&)>& has_keys) const = 0;
+  virtual NativePythonPlan plan(const std::function<bool(const std::string&)>& has_keys) const = 0;
   virtual double tokens() const = 0;       // per step; 0: unknown
   virtual std::string device() const = 0;  // where they ran; "": unknown
 };
@@ -61,9 +61,9 @@ class NativeSweeps : public NativeTrials {
 
   bool run_first(const std::string& strategy) override;
   bool run(const std::vector<std::string>& strategies, int64_t budget_bytes, int64_t host_budget_bytes) override;
-  std::optional<NativeStep> step(const std::string& strategy) const override;
+  std::optional<NativeStepResult> step(const std::string& strategy) const override;
   std::string failure() const override;
-  NativePlan plan(const std::function<bool(const std::string&)>& has_keys) const override;
+  NativePythonPlan plan(const std::function<bool(const std::string&)>& has_keys) const override;
   double tokens() const override;
   std::string device() const override { return result_.report.device; }
 
@@ -79,7 +79,7 @@ class NativeSweeps : public NativeTrials {
   const std::chrono::milliseconds limit_;  // of all sweeps and the time between them; 0: none
   const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   SweepResult result_;
-  std::map<std::string, NativeStep> predictor_;
+  std::map<std::string, NativeStepResult> predictor_;
 };
 
 }  // namespace memtune::sweep

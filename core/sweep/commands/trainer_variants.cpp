@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "core/answer/result/ranking.h"
+#include "core/answer/result/trial_comparator.h"
 #include "core/answer/run/finished_run.h"
 #include "core/answer/trainer/config_space.h"
 #include "core/base/error.h"

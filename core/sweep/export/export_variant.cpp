@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/answer/report/alternatives.h"
-#include "core/answer/result/ranking.h"
+#include "core/answer/result/trial_comparator.h"
 #include "core/answer/run/run_directory.h"
 #include "core/answer/trainer/config_space.h"
 #include "core/answer/trainer/python_plan.h"
@@ -31,7 +31,7 @@ class VariantExport {
 
   std::string plan() const {
     const TrialRow& row = chosen(true);
-    const trainer::PythonPlanCopy copy = copied(row);
+    const trainer::RegeneratedPythonPlan copy = copied(row);
     if (!copy.same)
       options_.say("warning: " + row.python +
                    " is not what this memtune writes (of another version, or changed since): only its data "
@@ -62,7 +62,7 @@ class VariantExport {
   }
 
  private:
-  trainer::PythonPlanCopy copied(const TrialRow& row) const try {
+  trainer::RegeneratedPythonPlan copied(const TrialRow& row) const try {
     return trainer::copy_python_plan(read_file(row.python, run_.directory.files()), row, run_.report);
   } catch (const UsageError& error) {
     throw UsageError(row.python + " is no plan that this memtune reads (" + error.what() +

@@ -14,7 +14,7 @@
 
 namespace memtune::sweep {
 
-// Returns InspectedModel, or why there are none. `key`: of the setting. Request, log and facts are kept in
+// Returns InspectedModel, or why there are none. `key`: of the setting. PendingTransfer, log and facts are kept in
 // inspect/<key> of the directory. `others`: folders of runs that may have the facts too. `spare`: for the trial that
 // follows; may be null.
 TrialAnswer inspect(const plan::TrialRequest& request, const std::string& key, const RunDirectory& directory,

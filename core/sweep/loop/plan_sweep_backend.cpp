@@ -101,12 +101,12 @@ bool PlanSweepBackend::describe() {
   return true;
 }
 
-std::vector<TrialState> PlanSweepBackend::next(std::span<const TrialState> trials) {
+std::vector<SweepTrial> PlanSweepBackend::next(std::span<const SweepTrial> trials) {
   std::vector<FinishedProposal> tried;
-  for (const TrialState& trial : trials)
+  for (const SweepTrial& trial : trials)
     tried.push_back(
         {trial.spec.strategy, trial.setting, trial.measurement, absolute(std::filesystem::path(trial.spec.folder))});
-  std::vector<TrialState> proposed;
+  std::vector<SweepTrial> proposed;
   for (TrialProposal& proposal : proposer_->next(tried)) {
     if (!take_batch(proposal)) return {};
     proposed.push_back(trial_of(std::move(proposal)));
@@ -144,7 +144,7 @@ bool PlanSweepBackend::take_batch(TrialProposal& proposal) {
   return setting.has_value();
 }
 
-TrialState PlanSweepBackend::trial_of(TrialProposal proposal) {
+SweepTrial PlanSweepBackend::trial_of(TrialProposal proposal) {
   const SweepPoint& point = axes_.points().at(proposal.setting);
   plan::TrialRequest request = axes_.request_at(point);
   request.plan = std::move(proposal.plan);
@@ -153,7 +153,7 @@ TrialState PlanSweepBackend::trial_of(TrialProposal proposal) {
   const std::string reference = "reference-" + keys_.setting(request).substr(0, 8) + ".bin";
   request.envelope.reference = std::filesystem::absolute(directory_ / reference).string();
   request.envelope.gradients = reference_has_gradients();
-  TrialState trial;
+  SweepTrial trial;
   trial.setting = proposal.setting;
   trial.spec = {proposal.name, {}, {}, keys_.trial(request), ""};
   trial.spec.predicted = proposal.predicted;
@@ -202,7 +202,7 @@ bool PlanSweepBackend::has_references(const plan::TrialRequest& request) {
   return here && (!settings_.workers || settings_.workers->all_have_reference(reference));
 }
 
-bool PlanSweepBackend::reuse(const TrialState& trial, const Measurement& measurement) {
+bool PlanSweepBackend::reuse(const SweepTrial& trial, const Measurement& measurement) {
   const bool worked = measurement.outcome == Outcome::ok;
   // If it made the reference, later trials need that.
   const result::GradientComparison& gradients = measurement.gradients;
@@ -222,7 +222,7 @@ bool PlanSweepBackend::was_to_record(const TrialSpec& spec) const try {
   return false;
 }
 
-void PlanSweepBackend::prepare(const TrialState& trial) {
+void PlanSweepBackend::prepare(const SweepTrial& trial) {
   const std::filesystem::path folder = directory_ / trial.spec.folder;
   FileSystem& files = directory_.files();
   plan::TrialRequest& request = requests_.at(trial.spec.key);
@@ -241,8 +241,8 @@ void PlanSweepBackend::prepare(const TrialState& trial) {
   write_file(folder / "request.json", text_of(request), files);
 }
 
-MeasuredRound PlanSweepBackend::measure(const TrialState& trial, bool first,
-                                        std::optional<std::chrono::milliseconds> left) {
+TrialRoundResult PlanSweepBackend::measure(const SweepTrial& trial, bool first,
+                                           std::optional<std::chrono::milliseconds> left) {
   const std::filesystem::path folder = absolute(std::filesystem::path(trial.spec.folder));
   const std::string name = first ? "request.json" : "round.json";
   plan::TrialRequest request = requests_.at(trial.spec.key);
@@ -275,7 +275,7 @@ MeasuredRound PlanSweepBackend::measure(const TrialState& trial, bool first,
 }
 
 // Into the reference of `trial`, which has their hashes alone. Its baseline runs again for this.
-bool PlanSweepBackend::write_gradients(const TrialState& trial, const std::string& baseline) {
+bool PlanSweepBackend::write_gradients(const SweepTrial& trial, const std::string& baseline) {
   const std::string& reference = request(trial.spec).envelope.reference;
   const auto found = std::ranges::find_if(requests_, [&](const auto& each) {
     return each.second.envelope.reference == reference && each.second.plan.strategy == baseline;
@@ -298,7 +298,7 @@ bool PlanSweepBackend::write_gradients(const TrialState& trial, const std::strin
 }
 
 // Converts any answer into a measurement of this trial.
-Measurement PlanSweepBackend::complete(const TrialAnswer& answer, const TrialState& trial) const {
+Measurement PlanSweepBackend::complete(const TrialAnswer& answer, const SweepTrial& trial) const {
   Measurement measurement;
   if (const auto* result = std::get_if<Measurement>(&answer)) {
     measurement = *result;
@@ -317,7 +317,7 @@ Measurement PlanSweepBackend::complete(const TrialAnswer& answer, const TrialSta
   return measurement;
 }
 
-void PlanSweepBackend::evaluate(TrialState& trial) {
+void PlanSweepBackend::evaluate(SweepTrial& trial) {
   if (trial.measurement.outcome == Outcome::ok)
     find_effect(request(trial.spec).plan, axes_.points().at(trial.setting).facts.program, trial.measurement);
 }

@@ -29,16 +29,16 @@ class PlanSweepBackend : public SweepBackend {
   bool describe() override;
   std::string device() const override { return settings_.request.training.device; }
   trace::Provenance origin() const override { return record_.facts.origin; }
-  std::vector<TrialState> next(std::span<const TrialState> tried) override;
+  std::vector<SweepTrial> next(std::span<const SweepTrial> tried) override;
   std::vector<std::string> notes() const override;
-  bool reuse(const TrialState& trial, const result::Measurement& measurement) override;
-  void prepare(const TrialState& trial) override;
-  MeasuredRound measure(const TrialState& trial, bool first, std::optional<std::chrono::milliseconds> left) override;
-  void evaluate(TrialState& trial) override;
+  bool reuse(const SweepTrial& trial, const result::Measurement& measurement) override;
+  void prepare(const SweepTrial& trial) override;
+  TrialRoundResult measure(const SweepTrial& trial, bool first, std::optional<std::chrono::milliseconds> left) override;
+  void evaluate(SweepTrial& trial) override;
 
  private:
   bool take_batch(TrialProposal& proposal);
-  TrialState trial_of(TrialProposal proposal);
+  SweepTrial trial_of(TrialProposal proposal);
   int64_t cap_of(const TrialProposal& proposal, int64_t cap_bytes) const;
   void set_axes(const SweepPoint& point, TrialSpec& spec) const;
   void find_frontiers();
@@ -46,8 +46,8 @@ class PlanSweepBackend : public SweepBackend {
   void trust(const plan::TrialRequest& request);
   bool has_references(const plan::TrialRequest& request);
   bool was_to_record(const TrialSpec& spec) const;
-  bool write_gradients(const TrialState& trial, const std::string& baseline);
-  result::Measurement complete(const TrialAnswer& answer, const TrialState& trial) const;
+  bool write_gradients(const SweepTrial& trial, const std::string& baseline);
+  result::Measurement complete(const TrialAnswer& answer, const SweepTrial& trial) const;
   std::string absolute(const std::filesystem::path& relative) const;
   SpareTrial* spare();
 
@@ -58,7 +58,7 @@ class PlanSweepBackend : public SweepBackend {
   SweepRecord& record_;
   const TrialProposerFactory& make_proposer_;
   SpareTrial spare_;
-  TrialKeys keys_;
+  TrialKeyHasher keys_;
   SweepGrid axes_;
   std::unique_ptr<TrialProposer> proposer_;
   std::map<std::string, plan::TrialRequest> requests_;  // by the trial's key

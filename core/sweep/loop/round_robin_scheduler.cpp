@@ -26,8 +26,8 @@ RoundRobinScheduler::RoundRobinScheduler(const SweepLoopSettings& settings, Swee
       record_(record),
       time_(settings.time_limit) {}
 
-void RoundRobinScheduler::add(TrialState trial, const std::optional<result::TrialPrediction>& earlier) {
-  const auto same = [&](const TrialState& other) { return other.spec.key == trial.spec.key; };
+void RoundRobinScheduler::add(SweepTrial trial, const std::optional<result::TrialPrediction>& earlier) {
+  const auto same = [&](const SweepTrial& other) { return other.spec.key == trial.spec.key; };
   if (std::ranges::any_of(trials_, same)) return;
   if (!journal().find(trial.spec.key)) adopt(trial);
   const JournalEntry* known = journal().find(trial.spec.key);
@@ -42,7 +42,7 @@ void RoundRobinScheduler::add(TrialState trial, const std::optional<result::Tria
 }
 
 // Takes over the trial with all its rounds, if another run has measured it.
-void RoundRobinScheduler::adopt(TrialState& trial) {
+void RoundRobinScheduler::adopt(SweepTrial& trial) {
   if (settings_.reuse == ReusePolicy::nothing || settings_.dry_run || settings_.other_runs.empty()) return;
   std::optional<AdoptedTrial> adopted = adopt_trial(directory_, settings_.other_runs, trial.spec, record_.origin.torch);
   if (!adopted) return;
@@ -56,7 +56,7 @@ void RoundRobinScheduler::adopt(TrialState& trial) {
   }
 }
 
-size_t RoundRobinScheduler::missing_rounds(const TrialState& trial) {
+size_t RoundRobinScheduler::missing_rounds(const SweepTrial& trial) {
   size_t missing = 0;
   for (size_t round = 0; round < rounds(); ++round) missing += has_round(trial, round) ? 0 : 1;
   return missing;
@@ -78,7 +78,7 @@ bool RoundRobinScheduler::run_round_of_all(size_t begin, size_t round) {
   return true;
 }
 
-bool RoundRobinScheduler::can_reuse(const JournalEntry& known, const TrialState& trial) {
+bool RoundRobinScheduler::can_reuse(const JournalEntry& known, const SweepTrial& trial) {
   if (known.outcome.empty() || known.folder.empty()) return false;
   const auto measurement = directory_.read_measurement(known.folder);
   return measurement && may_reuse(measurement->outcome, settings_.reuse) && subject_.reuse(trial, *measurement);
@@ -86,9 +86,9 @@ bool RoundRobinScheduler::can_reuse(const JournalEntry& known, const TrialState&
 
 // The baseline: of the trials of the setting that worked, the first in which the fewest tensors have no gradient, or
 // `trial` itself if it comes first and has not run.
-const TrialState* RoundRobinScheduler::base_of(const TrialState& trial) const {
-  const TrialState* base = nullptr;
-  for (const TrialState& other : trials_) {
+const SweepTrial* RoundRobinScheduler::base_of(const SweepTrial& trial) const {
+  const SweepTrial* base = nullptr;
+  for (const SweepTrial& other : trials_) {
     const bool worked = other.measurement.outcome == Outcome::ok && !other.measurement.rounds.empty();
     if (other.setting != trial.setting || !(worked || &other == &trial)) continue;
     if (!base || (worked && result::trains_more(other.measurement, base->measurement))) base = &other;
@@ -97,7 +97,7 @@ const TrialState* RoundRobinScheduler::base_of(const TrialState& trial) const {
 }
 
 // True if it was measured and compared with the baseline of its setting.
-bool RoundRobinScheduler::has_round(const TrialState& trial, size_t round) {
+bool RoundRobinScheduler::has_round(const SweepTrial& trial, size_t round) {
   if (trial.measurement.outcome != Outcome::ok) return trial.reused || round > 0;
   const std::vector<result::RoundMeasurement>& rounds = trial.measurement.rounds;
   if (round >= rounds.size() || rounds[round].base != base_of(trial)->spec.strategy) return false;
@@ -106,7 +106,7 @@ bool RoundRobinScheduler::has_round(const TrialState& trial, size_t round) {
 }
 
 RoundRobinScheduler::Turn RoundRobinScheduler::run_round(size_t i, size_t round) {
-  const TrialState& trial = trials_[i];
+  const SweepTrial& trial = trials_[i];
   if (process::interrupted()) return Turn::interrupted;
   if (trial.spec.folder.empty()) make_folder(i);
   if (!has_time_for(trial)) return Turn::no_time;
@@ -121,7 +121,7 @@ void RoundRobinScheduler::make_folder(size_t i) {
 }
 
 // Expects the duration of its latest round, or the average of the others.
-bool RoundRobinScheduler::has_time_for(const TrialState& trial) const {
+bool RoundRobinScheduler::has_time_for(const SweepTrial& trial) const {
   milliseconds expected{0};
   for (const auto& [key, took] : took_) expected += took / static_cast<int64_t>(took_.size());
   const auto own = took_.find(trial.spec.key);
@@ -134,7 +134,7 @@ bool RoundRobinScheduler::ran_out_of_time(const Measurement& measurement) const 
 }
 
 // Without an end in the journal, the next run of memtune measures it. A trial without any measurement gets a row.
-void RoundRobinScheduler::leave_out(TrialState& trial, size_t round) {
+void RoundRobinScheduler::leave_out(SweepTrial& trial, size_t round) {
   if (round > 0 || trial.reused) return;
   journal().start(trial.key(round), trial.spec.folder, trial.spec.strategy);
   make_folders(directory_ / trial.spec.folder, directory_.files());
@@ -150,8 +150,8 @@ void RoundRobinScheduler::leave_out(TrialState& trial, size_t round) {
 }
 
 // If an earlier run measured the baseline, measures it again, so that later trials have one of this run.
-RoundRobinScheduler::Turn RoundRobinScheduler::measure_base(const TrialState& trial, size_t round) {
-  const TrialState& base = *base_of(trial);
+RoundRobinScheduler::Turn RoundRobinScheduler::measure_base(const SweepTrial& trial, size_t round) {
+  const SweepTrial& base = *base_of(trial);
   if (&base == &trial || baselines_.find(trial.setting, round)) return Turn::taken;
   const Measurement measurement = measure(base, false).measurement;
   if (measurement.outcome == Outcome::interrupted) return Turn::interrupted;
@@ -163,7 +163,7 @@ RoundRobinScheduler::Turn RoundRobinScheduler::measure_base(const TrialState& tr
 
 // An interrupted trial has no end in the journal and runs again.
 RoundRobinScheduler::Turn RoundRobinScheduler::run_trial(size_t i, size_t round) {
-  TrialState& trial = trials_[i];
+  SweepTrial& trial = trials_[i];
   const bool first = round == 0 && !trial.reused;
   // Before the folder is created: after a kill, only the journal leads to it.
   journal().start(trial.key(round), trial.spec.folder, trial.spec.strategy);
@@ -180,7 +180,7 @@ RoundRobinScheduler::Turn RoundRobinScheduler::run_trial(size_t i, size_t round)
   beside.gpu_processes = gpu_processes(subject_.device());
   const CpuLoadMonitor watch;
   listener_.started(trial.spec, static_cast<int>(round) + 1);
-  const MeasuredRound measured = measure(trial, first);
+  const TrialRoundResult measured = measure(trial, first);
   const Measurement& measurement = measured.measurement;
   beside.other_cores = watch.other_cores();
   open_.keep();
@@ -196,9 +196,9 @@ RoundRobinScheduler::Turn RoundRobinScheduler::run_trial(size_t i, size_t round)
   return Turn::taken;
 }
 
-MeasuredRound RoundRobinScheduler::measure(const TrialState& trial, bool first) {
+TrialRoundResult RoundRobinScheduler::measure(const SweepTrial& trial, bool first) {
   const auto began = std::chrono::steady_clock::now();
-  MeasuredRound measured = subject_.measure(trial, first, time_.for_trial());
+  TrialRoundResult measured = subject_.measure(trial, first, time_.for_trial());
   took_[trial.spec.key] = std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - began);
   refuse_other_torch(measured.torch);
   measured.measurement.strategy = trial.spec.strategy;
@@ -209,13 +209,13 @@ MeasuredRound RoundRobinScheduler::measure(const TrialState& trial, bool first) 
 
 // Keys of a command's trials do not name its PyTorch, which only a run shows. The trial has no end in the journal.
 void RoundRobinScheduler::refuse_other_torch(const std::string& torch) const {
-  if (!other_torch_minor(record_.origin.torch, torch) || std::ranges::none_of(trials_, &TrialState::reused)) return;
+  if (!other_torch_minor(record_.origin.torch, torch) || std::ranges::none_of(trials_, &SweepTrial::reused)) return;
   throw UsageError("trials in " + directory_.root().string() + " are of PyTorch " + torch_minor(record_.origin.torch) +
                    ", this one is of " + torch_minor(torch) + ": sweep into another folder with --out");
 }
 
 // Stores the saves, notes and versions of a trial in sweep.json.
-void RoundRobinScheduler::keep_what_else(const MeasuredRound& measured, size_t i) {
+void RoundRobinScheduler::keep_what_else(const TrialRoundResult& measured, size_t i) {
   TrialSpec& spec = trials_[i].spec;
   if (!measured.saves.empty()) spec.saves = measured.saves;
   spec.notes = measured.notes;
@@ -225,7 +225,7 @@ void RoundRobinScheduler::keep_what_else(const MeasuredRound& measured, size_t i
 }
 
 void RoundRobinScheduler::add_round(const Measurement& measurement, result::RoundMeasurement beside, size_t round,
-                                    TrialState& trial) {
+                                    SweepTrial& trial) {
   if (measurement.outcome != Outcome::ok) {
     trial.measurement.outcome = measurement.outcome;
     trial.measurement.reason = measurement.reason;

@@ -30,9 +30,9 @@ class RoundRobinScheduler {
 
   // Adds a trial, with its earlier measurement if that can be reused. A trial with a known key is ignored. `earlier`:
   // the prediction made before that measurement, if any.
-  void add(TrialState trial, const std::optional<result::TrialPrediction>& earlier);
-  const std::vector<TrialState>& trials() const { return trials_; }
-  size_t missing_rounds(const TrialState& trial);
+  void add(SweepTrial trial, const std::optional<result::TrialPrediction>& earlier);
+  const std::vector<SweepTrial>& trials() const { return trials_; }
+  size_t missing_rounds(const SweepTrial& trial);
 
   // Run the first round of the trials from `begin` on, and all missing later rounds, as long as there is time. Return
   // false if a signal arrived. Throw UsageError if the very first trial is rejected, because the others would be too.
@@ -45,23 +45,23 @@ class RoundRobinScheduler {
  private:
   enum class Turn { taken, no_time, interrupted };
 
-  void adopt(TrialState& trial);
-  bool can_reuse(const JournalEntry& known, const TrialState& trial);
-  const TrialState* base_of(const TrialState& trial) const;
-  bool has_round(const TrialState& trial, size_t round);
+  void adopt(SweepTrial& trial);
+  bool can_reuse(const JournalEntry& known, const SweepTrial& trial);
+  const SweepTrial* base_of(const SweepTrial& trial) const;
+  bool has_round(const SweepTrial& trial, size_t round);
   bool run_round_of_all(size_t begin, size_t round);
   Turn run_round(size_t trial, size_t round);
-  Turn measure_base(const TrialState& trial, size_t round);
+  Turn measure_base(const SweepTrial& trial, size_t round);
   Turn run_trial(size_t trial, size_t round);
-  MeasuredRound measure(const TrialState& trial, bool first);
+  TrialRoundResult measure(const SweepTrial& trial, bool first);
   bool ran_out_of_time(const result::Measurement& measurement) const;
-  bool has_time_for(const TrialState& trial) const;
-  void leave_out(TrialState& trial, size_t round);
+  bool has_time_for(const SweepTrial& trial) const;
+  void leave_out(SweepTrial& trial, size_t round);
   void add_round(const result::Measurement& measurement, result::RoundMeasurement beside, size_t round,
-                 TrialState& trial);
+                 SweepTrial& trial);
   // Throws UsageError if earlier trials, which are reused, are of another minor release of PyTorch.
   void refuse_other_torch(const std::string& torch) const;
-  void keep_what_else(const MeasuredRound& measured, size_t trial);
+  void keep_what_else(const TrialRoundResult& measured, size_t trial);
   void make_folder(size_t trial);
   size_t rounds() const;
 
@@ -72,7 +72,7 @@ class RoundRobinScheduler {
   SweepBackend& subject_;
   SweepRecord& record_;
   std::unique_ptr<Journal> journal_;
-  std::vector<TrialState> trials_;
+  std::vector<SweepTrial> trials_;
   Baselines baselines_;
   double load_ = load_average();  // at construction, before the first trial
   TimeBudget time_;

@@ -7,7 +7,7 @@
 #include "core/measure/process/interrupt.h"
 #include "core/sweep/loop/command_line.h"
 #include "core/sweep/loop/plan_sweep_backend.h"
-#include "core/sweep/loop/save_mode_trials.h"
+#include "core/sweep/loop/state_save_trials.h"
 #include "core/sweep/loop/sweep_loop.h"
 #include "core/sweep/proposals/candidates.h"
 
@@ -26,7 +26,7 @@ Candidates candidates(const SweepSettings& settings) {
 }
 
 // Measures saves of the recommended trial. Returns false if a signal arrived.
-bool measure_saves(SaveModeTrials saves, const PlanSweepBackend& plans, SweepResult& result) {
+bool measure_saves(StateSaveTrials saves, const PlanSweepBackend& plans, SweepResult& result) {
   for (const result::TrialRow& row : result.report.rows)
     for (TrialSpec& trial : result.record.trials)
       if (row.recommended && row.measurement.strategy == trial.strategy && row.batch == trial.batch &&
@@ -64,7 +64,7 @@ SweepResult run_sweep(const SweepSettings& settings, SweepListener& listener,
   result.report = make_report(open.directory(), result.record);
   if (result.interrupted || settings.save_modes.empty()) return result;
   result.interrupted =
-      !measure_saves(SaveModeTrials(settings, listener, open, loop.journal(), result.record), plans, result);
+      !measure_saves(StateSaveTrials(settings, listener, open, loop.journal(), result.record), plans, result);
   result.report = make_report(open.directory(), result.record);
   return result;
 }

@@ -72,7 +72,7 @@ class SweepListener {
   virtual void printed(std::string_view /*by a command, as it comes*/) {}
   virtual void ended(const result::Measurement& /*of all rounds so far*/) {}
   virtual void save_started(const std::string& /*mode*/, size_t /*remaining, with this one*/) {}
-  virtual void save_ended(const result::SaveMeasurement&) {}
+  virtual void save_ended(const result::StateSaveMeasurement&) {}
 };
 
 struct SweepResult {

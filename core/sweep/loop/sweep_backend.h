@@ -12,7 +12,7 @@
 namespace memtune::sweep {
 
 // A trial of a sweep and its results so far.
-struct TrialState {
+struct SweepTrial {
   size_t setting = 0;  // trials of one setting are compared
   TrialSpec spec;
   bool reused = false;  // its first round was measured by an earlier run
@@ -22,9 +22,9 @@ struct TrialState {
 };
 
 // Result of one process, or of all processes that a command started.
-struct MeasuredRound {
+struct TrialRoundResult {
   result::Measurement measurement;
-  std::vector<result::SaveMeasurement> saves = {};  // that the command made on its own
+  std::vector<result::StateSaveMeasurement> saves = {};  // that the command made on its own
   std::vector<std::string> notes = {};
   std::string torch = {};  // PyTorch's version; "": unknown
 };
@@ -41,19 +41,20 @@ class SweepBackend {
   virtual trace::Provenance origin() const = 0;
   // Returns the trials to run next, in order; an empty list ends the sweep. The first trial of a setting is its
   // baseline. `tried`: all trials so far. The first call throws UsageError for errors of the user.
-  virtual std::vector<TrialState> next(std::span<const TrialState> tried) = 0;
+  virtual std::vector<SweepTrial> next(std::span<const SweepTrial> tried) = 0;
   // Notes for the user, after the first next() has accepted the settings.
   virtual std::vector<std::string> notes() const = 0;
 
   // True if an earlier measurement may be reused. The caller has checked its outcome.
-  virtual bool reuse(const TrialState& trial, const result::Measurement& measurement) = 0;
+  virtual bool reuse(const SweepTrial& trial, const result::Measurement& measurement) = 0;
   // Called before a trial's first round. Its folder exists and has no measurement or trace of an earlier attempt.
-  virtual void prepare(const TrialState& trial) = 0;
+  virtual void prepare(const SweepTrial& trial) = 0;
   // Trial failures are returned, not thrown. Throws UsageError only if the very first trial is rejected (the others
   // would be too). `left`: time limit of the whole run; none: unlimited.
-  virtual MeasuredRound measure(const TrialState& trial, bool first, std::optional<std::chrono::milliseconds> left) = 0;
+  virtual TrialRoundResult measure(const SweepTrial& trial, bool first,
+                                   std::optional<std::chrono::milliseconds> left) = 0;
   // Called after each added round, to evaluate all rounds so far.
-  virtual void evaluate(TrialState& trial) = 0;
+  virtual void evaluate(SweepTrial& trial) = 0;
 };
 
 }  // namespace memtune::sweep

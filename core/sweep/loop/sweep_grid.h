@@ -16,7 +16,7 @@ class SweepGrid {
  public:
   // All arguments outlive it. `spare`: for the trial behind an inspection; may be null.
   SweepGrid(const SweepSettings& settings, SweepListener& listener, const RunDirectory& directory,
-            const TrialKeys& keys, SpareTrial* spare)
+            const TrialKeyHasher& keys, SpareTrial* spare)
       : settings_(settings), listener_(listener), directory_(directory), keys_(keys), spare_(spare) {}
 
   // Inspect the model at the first point, or at all points. Return false if a signal arrived. Throw like run_sweep.
@@ -37,7 +37,7 @@ class SweepGrid {
   const SweepSettings& settings_;
   SweepListener& listener_;
   const RunDirectory& directory_;
-  const TrialKeys& keys_;
+  const TrialKeyHasher& keys_;
   SpareTrial* const spare_;
   std::vector<SweepPoint> points_;
   std::vector<std::string> notes_;

@@ -56,8 +56,8 @@ std::string machine(const std::string& device) {
   return text;
 }
 
-TrialKeys::TrialKeys(const plan::ModelSource& source, const plan::TrainingSettings& training,
-                     const std::filesystem::path& program)
+TrialKeyHasher::TrialKeyHasher(const plan::ModelSource& source, const plan::TrainingSettings& training,
+                               const std::filesystem::path& program)
     : model_(source.path.empty() ? hash_hex(source.profile) : hash_file(source.path)),
       inputs_file_(source.inputs_file.empty() ? "" : hash_file(source.inputs_file)),
       program_(hash_file(program) + hash_if_there(program.parent_path() / device::kCudaModule)),
@@ -71,7 +71,7 @@ TrialKeys::TrialKeys(const plan::ModelSource& source, const plan::TrainingSettin
     if (!file.empty()) model_ += hash_file(file);
 }
 
-std::string TrialKeys::trial(const plan::TrialRequest& request) const {
+std::string TrialKeyHasher::trial(const plan::TrialRequest& request) const {
   plan::TrialRequest content = request;
   content.model = {.arguments = request.model.arguments, .inputs = request.model.inputs};
   content.envelope.round = 0;
@@ -82,7 +82,7 @@ std::string TrialKeys::trial(const plan::TrialRequest& request) const {
   return hash_hex(key.dump());
 }
 
-std::string TrialKeys::setting(plan::TrialRequest request) const {
+std::string TrialKeyHasher::setting(plan::TrialRequest request) const {
   request.plan = {};
   return trial(request);
 }

@@ -15,11 +15,11 @@ std::string hash_file(const std::filesystem::path& path);
 std::string machine(const std::string& device);
 
 // Hashes the files once. After that, trials differ only by their settings.
-class TrialKeys {
+class TrialKeyHasher {
  public:
   // `program`: memtune-trial. Throws IoError if a file cannot be read.
-  TrialKeys(const plan::ModelSource& model, const plan::TrainingSettings& training,
-            const std::filesystem::path& program);
+  TrialKeyHasher(const plan::ModelSource& model, const plan::TrainingSettings& training,
+                 const std::filesystem::path& program);
 
   // The whole key: everything but the paths of files.
   std::string trial(const plan::TrialRequest& request) const;

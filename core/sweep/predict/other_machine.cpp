@@ -75,7 +75,7 @@ planner::MachineScaledCosts OtherMachine::scaled_costs(const plan::ProgramFacts&
   return planner::scale_costs(program, costs, from_, to_, usual_dtype(program, training));
 }
 
-report::StepRange OtherMachine::range(const plan::Plan& plan) const {
+report::StepTimeRange OtherMachine::range(const plan::Plan& plan) const {
   return {least_.predict(plan).step_ms, most_.predict(plan).step_ms};
 }
 

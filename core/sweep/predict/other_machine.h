@@ -33,7 +33,7 @@ class OtherMachine {
   int64_t memory_bytes() const { return to_.memory_bytes; }
 
   // The range of the step time under a plan, as far as the rates of both machines define it.
-  report::StepRange range(const plan::Plan& plan) const;
+  report::StepTimeRange range(const plan::Plan& plan) const;
 
   std::string title() const;  // the measured machine and the planned one
   std::vector<std::string> notes(const std::vector<int64_t>& budgets) const;  // for the user

@@ -21,7 +21,7 @@ using planner::PlanLimits;
 using planner::Planner;
 using report::BudgetPlan;
 using report::PlanAnswer;
-using report::StepRange;
+using report::StepTimeRange;
 
 struct Source {
   RunDirectory directory;
@@ -63,7 +63,7 @@ Source read_source(const std::string& path) {
                    "them, or sweep --budget if none does not fit. All steps of the model have to run the same ops");
 }
 
-std::vector<PlanLimits> limits_of(const PlanFromRun& from, int64_t most, int64_t least) {
+std::vector<PlanLimits> limits_of(const PlanFromRunOptions& from, int64_t most, int64_t least) {
   const PlanLimits limit{0, from.host_budget_bytes, from.disk_budget_bytes};
   std::vector<PlanLimits> limits;
   for (const int64_t budget : from.budgets) {
@@ -86,7 +86,7 @@ report::Report plotted(const Source& source, const PlanAnswer& answer) {
 }
 
 // Replaces the costs of `source` by those of another batch; nullptr if the batch is the run's own.
-std::unique_ptr<OtherBatch> other_batch(Source& source, const PlanFromRun& from) {
+std::unique_ptr<OtherBatch> other_batch(Source& source, const PlanFromRunOptions& from) {
   if (!from.batch) {
     if (source.trial.batch) source.title += ", batch " + std::to_string(*source.trial.batch);
     return {};
@@ -101,7 +101,7 @@ std::unique_ptr<OtherBatch> other_batch(Source& source, const PlanFromRun& from)
 }
 
 // Replaces the costs of `source` by those of another number of ranks; nullptr if the number is the run's own.
-std::unique_ptr<OtherRanks> other_ranks(Source& source, const PlanFromRun& from) {
+std::unique_ptr<OtherRanks> other_ranks(Source& source, const PlanFromRunOptions& from) {
   if (!from.ranks) return {};
   auto other = std::make_unique<OtherRanks>(source.costs, *from.ranks, from.link_rates);
   source.costs = other->costs();
@@ -124,7 +124,7 @@ std::unique_ptr<OtherMachine> other_machine(Source& source, const OtherBatch* ba
 }
 
 // The range of a plan's step time; null if no uncertainty is known.
-using RangeOf = std::function<StepRange(const plan::Plan&)>;
+using RangeOf = std::function<StepTimeRange(const plan::Plan&)>;
 
 RangeOf range_of(const Source& source, const OtherBatch* batch, const OtherMachine* machine) {
   if (machine) return [machine](const plan::Plan& plan) { return machine->range(plan); };
@@ -133,12 +133,12 @@ RangeOf range_of(const Source& source, const OtherBatch* batch, const OtherMachi
     return std::make_shared<const planner::StepPredictor>(source.program, costs);
   };
   return [least = model(batch->costs().least), most = model(batch->costs().most)](const plan::Plan& plan) {
-    return StepRange{least->predict(plan).step_ms, most->predict(plan).step_ms};
+    return StepTimeRange{least->predict(plan).step_ms, most->predict(plan).step_ms};
   };
 }
 
 // Sums of the same times in another order differ in their last bits: the predicted time stays in its own range.
-StepRange around(double step_ms, const StepRange& range) {
+StepTimeRange around(double step_ms, const StepTimeRange& range) {
   return {std::min(range.from_ms, step_ms), std::max(range.to_ms, step_ms)};
 }
 
@@ -150,7 +150,7 @@ std::string allocator_note(const planner::PredictedPlan& step) {
 }
 
 PlanAnswer work_out(const Source& source, const OtherBatch* batch, const OtherRanks* ranks, const OtherMachine* other,
-                    const PlanFromRun& from, SweepListener& listener) {
+                    const PlanFromRunOptions& from, SweepListener& listener) {
   const RangeOf range = range_of(source, batch, other);
   listener.planning(0, 0);
   const PlanLimits first = limits_of(from, 0, 0).front();
@@ -191,7 +191,7 @@ bool PredictedPlans::any_fits() const {
   return std::ranges::any_of(answer.budget_ladder, [](const BudgetPlan& rung) { return rung.step.has_value(); });
 }
 
-PredictedPlans predict_plans(const PlanFromRun& from, SweepListener& listener) {
+PredictedPlans predict_plans(const PlanFromRunOptions& from, SweepListener& listener) {
   Source source = read_source(from.run);
   auto batch = other_batch(source, from);
   auto ranks = other_ranks(source, from);
@@ -203,7 +203,7 @@ PredictedPlans predict_plans(const PlanFromRun& from, SweepListener& listener) {
           std::move(ranks),  std::move(other),          std::move(plot)};
 }
 
-std::string to_text(const PredictedPlans& plans, report::TableStyle style) {
+std::string to_text(const PredictedPlans& plans, report::TerminalStyle style) {
   const std::string text = report::to_text(plans.answer, plans.program, style.width);
   return plans.plotted ? text + "\n" + report::pareto_plot(*plans.plotted, style) : text;
 }

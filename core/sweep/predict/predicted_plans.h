@@ -18,7 +18,7 @@
 
 namespace memtune::sweep {
 
-struct PlanFromRun {
+struct PlanFromRunOptions {
   std::string run;
   std::vector<int64_t> budgets;                          // in bytes; empty: several up to the peak of `none`
   int64_t host_budget_bytes = 0, disk_budget_bytes = 0;  // 0: no limit
@@ -40,10 +40,10 @@ struct PredictedPlans {
 };
 
 // `listener` gets `planning`. Throws UsageError.
-PredictedPlans predict_plans(const PlanFromRun& from, SweepListener& listener);
+PredictedPlans predict_plans(const PlanFromRunOptions& from, SweepListener& listener);
 
 // A table: with reasons if budgets were given, otherwise with a plot.
-std::string to_text(const PredictedPlans& plans, report::TableStyle style);
+std::string to_text(const PredictedPlans& plans, report::TerminalStyle style);
 
 nlohmann::json to_json(const PredictedPlans& plans);
 

@@ -6,7 +6,7 @@
 #include <set>
 #include <utility>
 
-#include "core/answer/result/ranking.h"
+#include "core/answer/result/trial_comparator.h"
 #include "core/base/bytes.h"
 #include "core/base/error.h"
 #include "core/base/layout.h"

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-#include "core/answer/result/ranking.h"
+#include "core/answer/result/trial_comparator.h"
 #include "core/base/bytes.h"
 #include "core/base/error.h"
 #include "core/base/layout.h"

@@ -22,7 +22,7 @@ constexpr milliseconds kOthersDrainTime{1000};
 
 bool worked(const TrialAnswer& answer) {
   if (std::holds_alternative<result::TrainingResult>(answer)) return true;
-  if (const auto* saves = std::get_if<result::SaveMeasurement>(&answer)) return saves->outcome == Outcome::ok;
+  if (const auto* saves = std::get_if<result::StateSaveMeasurement>(&answer)) return saves->outcome == Outcome::ok;
   const auto* measurement = std::get_if<result::Measurement>(&answer);
   return measurement && (measurement->outcome == Outcome::ok || measurement->outcome == Outcome::mismatch ||
                          measurement->outcome == Outcome::nan);
@@ -55,11 +55,11 @@ class TrialGroup {
 
   TrialAnswer evaluate() const {
     // A failed save fails on all ranks.
-    if (const auto all = all_of<result::SaveMeasurement>()) return result::merge_ranks(*all);
+    if (const auto all = all_of<result::StateSaveMeasurement>()) return result::merge_ranks(*all);
     if (!failed_) return of_all();
     for (const size_t rank : order_) {
       const TrialAnswer& answer = *answers_[rank];
-      if (std::holds_alternative<RankFailure>(answer) || worked(answer) || trials_[rank]->stopped_by_other_rank())
+      if (std::holds_alternative<PeerRankFailure>(answer) || worked(answer) || trials_[rank]->stopped_by_other_rank())
         continue;
       return of_rank(rank, answer);
     }
@@ -85,7 +85,7 @@ class TrialGroup {
   TrialAnswer of_rank(size_t rank, TrialAnswer answer) const {
     if (auto* measurement = std::get_if<result::Measurement>(&answer))
       measurement->reason = rank_text(rank) + ": " + measurement->reason;
-    if (auto* saves = std::get_if<result::SaveMeasurement>(&answer))
+    if (auto* saves = std::get_if<result::StateSaveMeasurement>(&answer))
       saves->reason = rank_text(rank) + ": " + saves->reason;
     if (auto* problem = std::get_if<ReportedUsageError>(&answer);
         problem && !std::holds_alternative<ReportedUsageError>(*answers_.front()))
@@ -101,7 +101,7 @@ class TrialGroup {
     bool timed_out = false;
     for (size_t i = 0; i < trials_.size(); ++i) {
       if (trials_[i]->stopped_by_other_rank()) missing.push_back(rank_text(i));
-      const auto* problem = std::get_if<RankFailure>(&*answers_[i]);
+      const auto* problem = std::get_if<PeerRankFailure>(&*answers_[i]);
       if (problem && problem->timed_out) timed_out = true;
       if (problem) waited.push_back(problem->message);
     }

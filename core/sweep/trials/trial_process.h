@@ -18,7 +18,7 @@
 #include "core/plan/facts/machine_profile.h"
 #include "core/plan/facts/program_facts.h"
 #include "core/record/measurement/measurement.h"
-#include "core/record/measurement/save_measurement.h"
+#include "core/record/measurement/state_save_measurement.h"
 #include "core/record/measurement/training.h"
 #include "core/record/trace/provenance.h"
 
@@ -41,7 +41,7 @@ struct ReportedUsageError {
 };
 
 // A rank could not continue without another rank.
-struct RankFailure {
+struct PeerRankFailure {
   bool timed_out = false;  // it waited too long; else the other has ended
   std::string message;     // what it waited for
 };
@@ -53,9 +53,9 @@ struct RendezvousEntry {
 
 using process::ProcessFailure;  // the process ended without an answer
 
-using TrialAnswer = std::variant<InspectedModel, result::Measurement, result::TrainingResult, result::SaveMeasurement,
-                                 std::vector<ReceivedDoctorCheck>, plan::MachineProfile, ReportedUsageError,
-                                 RankFailure, RendezvousEntry, ProcessFailure>;
+using TrialAnswer = std::variant<InspectedModel, result::Measurement, result::TrainingResult,
+                                 result::StateSaveMeasurement, std::vector<ReceivedDoctorCheck>, plan::MachineProfile,
+                                 ReportedUsageError, PeerRankFailure, RendezvousEntry, ProcessFailure>;
 
 class SpareTrial;
 

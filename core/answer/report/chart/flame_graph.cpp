@@ -13,7 +13,7 @@
 namespace memtune::report {
 namespace {
 
-using result::CallPath;
+using result::MemoryOfCallPath;
 
 constexpr int kFrameHeight = 18, kMaxDepth = 28;
 constexpr double kLeastWidth = 0.7;  // pixels
@@ -51,8 +51,8 @@ int depth_of(const Node& node) {
 
 class FlameGraph {
  public:
-  explicit FlameGraph(const std::vector<CallPath>& paths) {
-    for (const CallPath& path : paths) add(path);
+  explicit FlameGraph(const std::vector<MemoryOfCallPath>& paths) {
+    for (const MemoryOfCallPath& path : paths) add(path);
   }
 
   std::string draw() {
@@ -63,7 +63,7 @@ class FlameGraph {
   }
 
  private:
-  void add(const CallPath& path) {
+  void add(const MemoryOfCallPath& path) {
     Node* node = &root_;
     node->bytes += path.bytes;
     int depth = 1;
@@ -101,6 +101,6 @@ class FlameGraph {
 
 }  // namespace
 
-std::string flame_graph(const std::vector<CallPath>& paths) { return FlameGraph(paths).draw(); }
+std::string flame_graph(const std::vector<MemoryOfCallPath>& paths) { return FlameGraph(paths).draw(); }
 
 }  // namespace memtune::report

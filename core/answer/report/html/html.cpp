@@ -19,7 +19,7 @@
 #include "core/answer/report/time_text.h"
 #include "core/answer/report/variant_gain.h"
 #include "core/answer/report/words.h"
-#include "core/answer/result/ranking.h"
+#include "core/answer/result/trial_comparator.h"
 #include "core/base/bytes.h"
 #include "core/base/layout.h"
 #include "core/base/text.h"
@@ -116,7 +116,7 @@ class Page {
     const TrialRow* base = reference_row(report_, row);
     if (base && base != &row && base->measurement.step_ms.median > 0 && base->measurement.peak_bytes.allocated > 0) {
       const std::string of = "of " + report_.reference;
-      put_figure(fixed(result::Ranking(report_.rows).ratio(row, *base).value, 2) + " ×", "the time " + of);
+      put_figure(fixed(result::TrialComparator(report_.rows).ratio(row, *base).value, 2) + " ×", "the time " + of);
       put_figure(fixed(static_cast<double>(m.peak_bytes.allocated) /
                            static_cast<double>(base->measurement.peak_bytes.allocated),
                        2) +
@@ -263,7 +263,7 @@ class Page {
   void put_owners() {
     for (const TracedTrial& trial : traced_) {
       if (!trial.row->measurement.memory) continue;
-      const result::StepMemory& memory = *trial.row->measurement.memory;
+      const result::StepMemoryBreakdown& memory = *trial.row->measurement.memory;
       open_section(owner_title(memory) + ", " + label(*trial.row));
       put_columns(owner_columns(memory), {});
       for (const std::string& text : owner_texts(memory)) text_ += "<p class=\"soft\">" + escape(text) + "</p>\n";

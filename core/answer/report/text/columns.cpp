@@ -8,7 +8,7 @@
 #include "core/answer/report/words.h"
 #include "core/answer/result/effect.h"
 #include "core/answer/result/metrics.h"
-#include "core/answer/result/ranking.h"
+#include "core/answer/result/trial_comparator.h"
 #include "core/base/layout.h"
 
 namespace memtune::report {
@@ -211,7 +211,7 @@ class Columns {
 
   const Report& report_;
   std::span<const TrialRow* const> rows_;
-  result::Ranking ranking_;
+  result::TrialComparator ranking_;
   std::vector<TableColumn> columns_;
 };
 

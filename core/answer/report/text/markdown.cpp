@@ -10,7 +10,7 @@
 #include "core/answer/report/text/columns.h"
 #include "core/answer/report/variant_gain.h"
 #include "core/answer/report/words.h"
-#include "core/answer/result/ranking.h"
+#include "core/answer/result/trial_comparator.h"
 #include "core/base/text.h"
 
 namespace memtune::report {

@@ -75,7 +75,7 @@ class Canvas {
 
 class Plot {
  public:
-  Plot(const ParetoPlot& plot, TableStyle style)
+  Plot(const ParetoPlot& plot, TerminalStyle style)
       : plot_(plot),
         style_(style),
         width_(std::clamp(style.width, kMinWidth, kMaxWidth) - kMargin - 2),
@@ -197,7 +197,7 @@ class Plot {
   }
 
   const ParetoPlot& plot_;
-  TableStyle style_;
+  TerminalStyle style_;
   int width_;
   Canvas canvas_;
   std::string text_;
@@ -205,7 +205,7 @@ class Plot {
 
 }  // namespace
 
-std::string pareto_plot(const Report& any, TableStyle style) {
+std::string pareto_plot(const Report& any, TerminalStyle style) {
   const Report report = printable(any);
   const result::ParetoPlot plot = result::pareto_plot_of(report.rows, report.budget_bytes, report.frontiers);
   if (plot.points.empty()) return " no trial worked\n";

@@ -13,7 +13,7 @@
 namespace memtune::report {
 
 // Bounds of a predicted step time.
-struct StepRange {
+struct StepTimeRange {
   double from_ms = 0, to_ms = 0;
 };
 
@@ -22,7 +22,7 @@ struct BudgetPlan {
   int64_t budget_bytes = 0;
   std::optional<planner::PredictedPlan> step;
   std::optional<planner::PlanReasons> reasons;  // if requested
-  std::optional<StepRange> range;               // for another machine
+  std::optional<StepTimeRange> range;           // for another machine
 
   result::TrialPrediction predicted() const;  // of `step`
 };

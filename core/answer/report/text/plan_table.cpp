@@ -8,7 +8,7 @@
 namespace memtune::report {
 namespace {
 
-std::string cell(const plan::PlacementTotals& sum, bool measured) {
+std::string cell(const plan::PlacementTotal& sum, bool measured) {
   if (sum.values == 0) return "–";
   return std::to_string(sum.values) + (measured ? ", " + format_bytes(sum.bytes) : "");
 }

@@ -13,7 +13,7 @@
 #include "core/answer/report/time_text.h"
 #include "core/answer/report/variant_gain.h"
 #include "core/answer/report/words.h"
-#include "core/answer/result/ranking.h"
+#include "core/answer/result/trial_comparator.h"
 #include "core/base/layout.h"
 #include "core/base/text.h"
 
@@ -29,7 +29,7 @@ constexpr int kProseWidth = 110;  // longer lines are hard to read, even in a wi
 
 class Table {
  public:
-  Table(const Report& report, TableStyle style) : report_(report), style_(style) {
+  Table(const Report& report, TerminalStyle style) : report_(report), style_(style) {
     for (const TrialRow* row : ranked(report.rows)) {
       (worked(*row) ? worked_ : failed_).push_back(row);
       strategy_width_ = std::max(strategy_width_, display_width(display_name(*row)));
@@ -192,7 +192,7 @@ class Table {
   }
 
   const Report& report_;
-  TableStyle style_;
+  TerminalStyle style_;
   std::vector<const TrialRow*> worked_, failed_;
   std::vector<std::string> meanings_;  // of the columns
   std::vector<std::string> left_out_;  // heads of columns dropped for lack of width
@@ -202,7 +202,7 @@ class Table {
 
 }  // namespace
 
-std::string table(const Report& report, TableStyle style) {
+std::string table(const Report& report, TerminalStyle style) {
   const Report clean = printable(report);
   return Table(clean, style).print();
 }

@@ -7,12 +7,12 @@
 
 namespace memtune::report {
 
-struct TableStyle {
+struct TerminalStyle {
   bool color = false;  // ANSI colors
   int width = 100;     // of the terminal; less important columns are dropped to fit
 };
 
 // Ends with a line feed.
-std::string table(const Report& report, TableStyle style = {});
+std::string table(const Report& report, TerminalStyle style = {});
 
 }  // namespace memtune::report

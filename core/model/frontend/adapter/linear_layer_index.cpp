@@ -9,7 +9,7 @@
 namespace memtune::frontend {
 namespace {
 
-using program::OpKind;
+using program::Opcode;
 
 constexpr std::string_view kWeight = ".weight";
 
@@ -21,7 +21,7 @@ constexpr size_t kRows = 5, kColumns = 6;  // arguments of a 4-bit layer
 size_t weight_argument(LinearWeightFormat form) { return form == LinearWeightFormat::transposed ? 2 : 1; }
 
 std::optional<LinearWeightFormat> form_of(const program::Op& op, const program::ModuleRegion& region) {
-  if (op.kind != OpKind::call) return std::nullopt;
+  if (op.kind != Opcode::call) return std::nullopt;
   if (op.name == "aten::linear") return LinearWeightFormat::plain;
   if (op.name == quantized::kLinear4Bit) return LinearWeightFormat::in_4_bits;
   if (op.name == quantized::kLinear8Bit) return LinearWeightFormat::in_8_bits;
@@ -46,7 +46,7 @@ LinearLayerIndex::LinearLayerIndex(const program::Program& program) : program_(p
 
 void LinearLayerIndex::look(const program::Body& body) {
   for (const program::Op& op : body.ops) {
-    if (op.kind == OpKind::get_attribute && op.object) held_[op.outputs[0]] = {op.object, op.attribute};
+    if (op.kind == Opcode::get_attribute && op.object) held_[op.outputs[0]] = {op.object, op.attribute};
     for (const program::Body& inner : op.bodies) look(inner);
     const auto layer = find(op);
     if (layer) paths_.push_back(layer->path);
@@ -99,7 +99,7 @@ void LinearLayerIndex::set_size(const program::Op& op, LinearLayer& layer) const
 }
 
 std::optional<EmbeddingLayer> LinearLayerIndex::find_embedding(const program::Op& op) const {
-  if (op.kind != OpKind::call || op.name != "aten::embedding") return std::nullopt;
+  if (op.kind != Opcode::call || op.name != "aten::embedding") return std::nullopt;
   const c10::IValue weight = value_of(op.inputs[0]);
   if (!weight.isTensor()) return std::nullopt;
   const std::string path = path_of(weight.toTensor(), program_.regions[op.region], {"Embedding"});

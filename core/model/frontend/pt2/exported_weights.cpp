@@ -11,7 +11,7 @@
 namespace memtune::frontend {
 namespace {
 
-using model::Pt2TensorMetadata;
+using model::Pt2TensorEntry;
 
 at::Tensor read_bytes(const model::Pt2Archive& archive, const std::string& record, c10::Device device) {
   const at::Tensor bytes = at::empty({archive.bytes(record)}, at::kByte);
@@ -19,7 +19,7 @@ at::Tensor read_bytes(const model::Pt2Archive& archive, const std::string& recor
   return bytes.to(device);
 }
 
-at::Tensor view(const at::Tensor& bytes, const Pt2TensorMetadata& tensor) {
+at::Tensor view(const at::Tensor& bytes, const Pt2TensorEntry& tensor) {
   const auto type = scalar_type_of(tensor.dtype);
   if (tensor.trained && !at::isFloatingType(type) && !at::isComplexType(type))
     throw UsageError("'" + printable(tensor.name) + "' cannot be trained: it holds no real numbers");
@@ -29,12 +29,12 @@ at::Tensor view(const at::Tensor& bytes, const Pt2TensorMetadata& tensor) {
 
 }  // namespace
 
-ExportedWeights::ExportedWeights(const model::Pt2Archive& archive, const std::vector<Pt2TensorMetadata>& tensors,
+ExportedWeights::ExportedWeights(const model::Pt2Archive& archive, const std::vector<Pt2TensorEntry>& tensors,
                                  c10::Device device) {
   using Place = std::tuple<std::string, int64_t, int64_t, std::vector<int64_t>, std::vector<int64_t>, bool>;
   std::map<std::string, at::Tensor> records;
   std::map<Place, at::Tensor> views;
-  for (const Pt2TensorMetadata& tensor : tensors) {
+  for (const Pt2TensorEntry& tensor : tensors) {
     at::Tensor& known =
         views[{tensor.record, tensor.dtype, tensor.offset, tensor.sizes, tensor.strides, tensor.trained}];
     if (!known.defined()) {

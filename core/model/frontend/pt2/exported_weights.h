@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/model/pt2/pt2_archive.h"
-#include "core/model/pt2/pt2_tensor_metadata.h"
+#include "core/model/pt2/pt2_tensor_entry.h"
 
 namespace memtune::frontend {
 
@@ -16,7 +16,7 @@ class ExportedWeights {
  public:
   // Names of one record share its memory; equal views of it become one tensor (tied). Each tensor must fit into its
   // record.
-  ExportedWeights(const model::Pt2Archive& archive, const std::vector<model::Pt2TensorMetadata>& tensors,
+  ExportedWeights(const model::Pt2Archive& archive, const std::vector<model::Pt2TensorEntry>& tensors,
                   c10::Device device);
 
   const at::Tensor& find(const std::string& name) const;  // throws UsageError if missing

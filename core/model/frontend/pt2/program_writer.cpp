@@ -12,9 +12,9 @@ namespace {
 using model::Pt2Argument;
 using model::Pt2ArgumentKind;
 using model::Pt2Input;
-using model::Pt2OutputSpec;
+using model::Pt2OutputTree;
 using model::Pt2Program;
-using program::ModelOutput;
+using program::OutputTree;
 using program::Program;
 
 class ProgramWriter {
@@ -74,15 +74,15 @@ class ProgramWriter {
     nodes_.values().bind(value_of(input), nodes_.emit().constant(number));
   }
 
-  ModelOutput answer(const Pt2OutputSpec& form) {
-    ModelOutput answer;
+  OutputTree answer(const Pt2OutputTree& form) {
+    OutputTree answer;
     if (form.is_leaf) answer = leaf(exported_.outputs.at(leaves_++));
-    for (const Pt2OutputSpec& part : form.parts) answer.elements.push_back(this->answer(part));
+    for (const Pt2OutputTree& part : form.parts) answer.elements.push_back(this->answer(part));
     answer.name = form.name;
     return answer;
   }
 
-  ModelOutput leaf(const Pt2Argument& output) {
+  OutputTree leaf(const Pt2Argument& output) {
     const bool is_tensor = output.kind == Pt2ArgumentKind::tensor;
     const c10::TypePtr type = is_tensor ? c10::TypePtr(c10::TensorType::get()) : c10::TypePtr(c10::AnyType::get());
     return {nodes_.values().plain(output).slot, type, {}};

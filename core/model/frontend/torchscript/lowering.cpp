@@ -17,7 +17,7 @@ namespace {
 
 namespace jit = torch::jit;
 namespace attr = c10::attr;
-using program::ModelOutput;
+using program::OutputTree;
 
 UsageError refused(const jit::Node* node, const std::string& why) {
   std::string where = source_of(node);
@@ -43,10 +43,10 @@ class Lowering {
     return gather(graph->outputs());
   }
 
-  ModelOutput answer_of(const LoweredValue& known, const c10::TypePtr& type) {
+  OutputTree answer_of(const LoweredValue& known, const c10::TypePtr& type) {
     auto* tuple = std::get_if<TupleRef>(&known.what);
     if (!tuple) return {value_of(known, nullptr).slot, type, {}};
-    ModelOutput answer{-1, type, {}};
+    OutputTree answer{-1, type, {}};
     auto types = type->containedTypes();
     for (size_t i = 0; i < tuple->elements.size(); ++i)
       answer.elements.push_back(answer_of(tuple->elements[i], types.at(i)));

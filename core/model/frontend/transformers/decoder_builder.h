@@ -27,8 +27,8 @@ struct DecoderOptions {
   bool padded = false;
   int64_t sequence = 0;  // longest sequence of the run; 0: not known
   std::optional<at::ScalarType> autocast;
-  DecoderHead head = DecoderHead::of_config;
-  model::SentenceModules after = {};  // DecoderHead::embedding
+  HeadKind head = HeadKind::of_config;
+  model::SentenceModules after = {};  // HeadKind::embedding
 
   // True if masks are emitted for every sequence length.
   bool masked() const { return packed || padded || attention == AttentionImplementation::eager; }

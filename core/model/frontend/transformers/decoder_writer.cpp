@@ -25,7 +25,7 @@ namespace memtune::frontend {
 namespace {
 
 using c10::IValue;
-using model::PositionTable;
+using model::PositionEncoding;
 
 const std::vector<int64_t> kFlat = {-1};
 
@@ -49,10 +49,10 @@ class DecoderWriter {
     const at::Tensor table = weights_.make(embedding_path() + ".weight",
                                            {config_.vocabulary + image_tokens(), config_.hidden}, WeightInit::noise);
     const Value x = body(ids, table);
-    if (parts_.setting().head == DecoderHead::embedding) return emit_.answer(embedding_of(x));
+    if (parts_.setting().head == HeadKind::embedding) return emit_.answer(embedding_of(x));
     if (!config_.classifier) return emit_.answer(logits(x, table));
     const Value scores = at_last_token(scored(x), ids);
-    if (parts_.setting().head == DecoderHead::score) return emit_.answer(scores);
+    if (parts_.setting().head == HeadKind::score) return emit_.answer(scores);
     emit_.answer({-1, {}, {answer("loss", loss_of_labels(scores)), answer("logits", scores)}});
   }
 
@@ -72,11 +72,11 @@ class DecoderWriter {
     positions_ = documents_ ? *documents_ : write_positions(parts_);
     if (family_.positions_per_row) positions_ = emit_.op("aten::expand", "", {positions_, parts_.shape({})});
     masks_.emplace(parts_, documents_, padding_);
-    if (family_.table == PositionTable::sinusoidal)
+    if (family_.table == PositionEncoding::sinusoidal)
       x = parts_.plus(x, write_sinusoids(parts_, base(family_.modules.positions), positions_));
-    if (config_.positions > 0 && family_.table == PositionTable::none) x = parts_.plus(x, embedded_positions());
-    if (family_.table == PositionTable::biases) biases_ = write_biases(parts_);
-    if (family_.table == PositionTable::biases_by_mask)
+    if (config_.positions > 0 && family_.table == PositionEncoding::none) x = parts_.plus(x, embedded_positions());
+    if (family_.table == PositionEncoding::biases) biases_ = write_biases(parts_);
+    if (family_.table == PositionEncoding::biases_by_mask)
       biases_ = write_biases_by_mask(parts_, padding_ ? *padding_ : mask_of_ones());
     x = parts_.dropped(x, config_.embedding_dropout);
     if (family_.seen_table) emit_.buffer(base("bias"), seen_table());
@@ -203,7 +203,7 @@ class DecoderWriter {
                     {emit_.op("aten::squeeze", "", {scores}), emit_.op("aten::squeeze", "", {labels})});
   }
 
-  static program::ModelOutput answer(const std::string& name, Value value) {
+  static program::OutputTree answer(const std::string& name, Value value) {
     return {value.slot, c10::TensorType::get(), {}, name};
   }
 
@@ -368,9 +368,9 @@ class DecoderWriter {
 void write_decoder(program::Program& program, const model::TransformersConfig& config, TransformersWeights& weights,
                    at::TensorOptions options, const DecoderOptions& setting) {
   const auto& family = config.family;
-  const std::string_view written = setting.head == DecoderHead::embedding ? "Model"
-                                   : config.classifier                    ? model::kClassifier
-                                                                          : family.modules.model_class;
+  const std::string_view written = setting.head == HeadKind::embedding ? "Model"
+                                   : config.classifier                 ? model::kClassifier
+                                                                       : family.modules.model_class;
   program.regions.push_back({"", std::string(family.class_prefix) + std::string(written), -1});
   DecoderWriter(program, config, weights, options, setting).write();
 }

@@ -9,7 +9,7 @@ namespace memtune::frontend {
 namespace {
 
 using c10::IValue;
-using model::SharedExpert;
+using model::SharedExpertKind;
 
 // Sorts tokens by expert and computes two grouped products over all experts: transformers' "grouped_mm".
 class ExpertsWriter {
@@ -24,9 +24,9 @@ class ExpertsWriter {
         path_(names_.beside_mlp ? layer_ : layer_ + "." + std::string(names_.block)) {}
 
   Value write(Value x) {
-    if (names_.layout == model::ExpertLayout::of_all_tokens) return block_of_all_tokens(x);
+    if (names_.layout == model::ExpertMlpKind::of_all_tokens) return block_of_all_tokens(x);
     const Value y = block(x);
-    if (!shares(SharedExpert::beside)) return y;
+    if (!shares(SharedExpertKind::beside)) return y;
     return parts_.plus(y, write_mlp(parts_, x, layer_ + "." + std::string(names_.shared), experts_.shared_width));
   }
 
@@ -43,26 +43,26 @@ class ExpertsWriter {
   }
 
  private:
-  bool shares(SharedExpert how) const { return experts_.shared_width > 0 && names_.sharing == how; }
+  bool shares(SharedExpertKind how) const { return experts_.shared_width > 0 && names_.sharing == how; }
 
   Value block(Value x) {
     const Emitter::InRegion region(emit_, path_, parts_.type(names_.block_class));
     Value before;
-    if (shares(SharedExpert::before)) before = shared(x);
+    if (shares(SharedExpertKind::before)) before = shared(x);
     // The router of families with groups views the input by itself, which gives another sum of gradients.
     const bool apart = names_.routing == model::RouterKind::sigmoid_in_groups ||
                        names_.routing == model::RouterKind::softmax_in_groups;
     ChosenExperts routed;
     if (apart) routed = write_router(parts_, parts_.rows(x, config_.hidden), path_);
     const Value rows = parts_.rows(x, config_.hidden);
-    if (shares(SharedExpert::gated) || shares(SharedExpert::first)) before = shared(rows);
+    if (shares(SharedExpertKind::gated) || shares(SharedExpertKind::first)) before = shared(rows);
     if (!apart) routed = write_router(parts_, rows, path_);
     Value y = mixed(rows, routed.weights, routed.experts);
-    if (shares(SharedExpert::gated)) y = parts_.plus(y, parts_.multiply(shared_part(rows), before));
-    if (shares(SharedExpert::first)) y = parts_.plus(y, before);
+    if (shares(SharedExpertKind::gated)) y = parts_.plus(y, parts_.multiply(shared_part(rows), before));
+    if (shares(SharedExpertKind::first)) y = parts_.plus(y, before);
     y = parts_.reshaped(y, parts_.shape({config_.hidden}));
-    if (shares(SharedExpert::before)) return parts_.plus(y, before);
-    return shares(SharedExpert::after) ? parts_.plus(y, shared(x)) : y;
+    if (shares(SharedExpertKind::before)) return parts_.plus(y, before);
+    return shares(SharedExpertKind::after) ? parts_.plus(y, shared(x)) : y;
   }
 
   Value block_of_all_tokens(Value x) {
@@ -133,7 +133,7 @@ class ExpertsWriter {
     std::optional<Value> bias;
   };
 
-  bool clamps() const { return names_.layout == model::ExpertLayout::clamped; }
+  bool clamps() const { return names_.layout == model::ExpertMlpKind::clamped; }
 
   Product product_of(const std::string& path, const std::string& name, int64_t in, int64_t out, Value experts) {
     if (!clamps()) {

@@ -1,6 +1,6 @@
 #include "core/model/frontend/transformers/gated_delta_net.h"
 
-#include "core/model/frontend/transformers/causal_convolution.h"
+#include "core/model/frontend/transformers/causal_convolution_config.h"
 #include "core/model/frontend/transformers/delta_rule.h"
 
 namespace memtune::frontend {
@@ -14,8 +14,8 @@ class GatedDeltaNetWriter {
   Value write(Value x) {
     const Emitter::InRegion region(emit_, path_, parts_.type("GatedDeltaNet"));
     const Projections in = net_.joined ? joined_projections(x) : projections(x);
-    const CausalConvolution convolution{path_ + ".conv1d", 2 * keys() + values(), net_.kernel, /*bias=*/false,
-                                        /*activated=*/true};
+    const CausalConvolutionConfig convolution{path_ + ".conv1d", 2 * keys() + values(), net_.kernel, /*bias=*/false,
+                                              /*activated=*/true};
     const Value mixed = transposed(write_causal_convolution(parts_, in.mixed, convolution));
     const Values three = split(mixed, {keys(), keys(), values()}, -1);
     Value query = by_head(three[0], net_.key_width), key = by_head(three[1], net_.key_width);

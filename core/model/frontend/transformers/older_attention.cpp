@@ -11,7 +11,7 @@ namespace memtune::frontend {
 namespace {
 
 using c10::IValue;
-using model::ScoreKind;
+using model::AttentionScoreKind;
 
 constexpr int64_t kLast = std::numeric_limits<int64_t>::max();
 
@@ -21,9 +21,9 @@ class OlderAttention {
       : parts_(parts), emit_(parts.emit()), config_(parts.config()), path_(std::move(path)), seen_(seen) {}
 
   Value write(Value q, Value k, Value v) {
-    const ScoreKind kind = parts_.family().scoring;
-    if (kind == ScoreKind::bias_product || kind == ScoreKind::bounded) return in_rows(q, k, v);
-    Value scores = kind == ScoreKind::biased ? biased(q, k) : in_float(q, k);
+    const AttentionScoreKind kind = parts_.family().scoring;
+    if (kind == AttentionScoreKind::bias_product || kind == AttentionScoreKind::bounded) return in_rows(q, k, v);
+    Value scores = kind == AttentionScoreKind::biased ? biased(q, k) : in_float(q, k);
     scores = emit_.op("aten::softmax", "int", {scores, -1});
     return emit_.op("aten::matmul", "", {parts_.dropped(parts_.like(scores, v), config_.attention_dropout), v});
   }
@@ -32,9 +32,10 @@ class OlderAttention {
   Value in_float(Value q, Value k) {
     const Value queries = parts_.cast(q, at::kFloat), keys = parts_.cast(k, at::kFloat);
     const Value products = emit_.op("aten::matmul", "", {queries, turned(keys)});
-    if (parts_.family().scoring == ScoreKind::seen_by_table) return parts_.plus(seen_by_table(products), *seen_.mask);
+    if (parts_.family().scoring == AttentionScoreKind::seen_by_table)
+      return parts_.plus(seen_by_table(products), *seen_.mask);
     const auto divided = [&](Value x) { return emit_.op("aten::div", "Scalar", {x, std::sqrt(config_.head_width)}); };
-    if (parts_.family().scoring == ScoreKind::masked_first) return divided(parts_.plus(products, *seen_.mask));
+    if (parts_.family().scoring == AttentionScoreKind::masked_first) return divided(parts_.plus(products, *seen_.mask));
     return parts_.plus(divided(products), *seen_.mask);
   }
 
@@ -60,7 +61,7 @@ class OlderAttention {
   }
 
   Value in_rows(Value q, Value k, Value v) {
-    const bool bounded = parts_.family().scoring == ScoreKind::bounded;
+    const bool bounded = parts_.family().scoring == AttentionScoreKind::bounded;
     const auto flat = [&](Value x) { return parts_.reshaped(x, rows_by(config_.head_width)); };
     const Value queries = flat(q), keys = flat(k), values = flat(v);
     const Value flipped = emit_.op("aten::transpose", "int", {keys, 1, 2});
@@ -160,7 +161,7 @@ class TableRotation {
     const Value table =
         emit_.buffer(path_ + ".embed_positions", rotary_table(config_.positions, width).to(parts_.device()));
     Value both;
-    if (parts_.family().table == model::PositionTable::rotary_in_float) {
+    if (parts_.family().table == model::PositionEncoding::rotary_in_float) {
       const Value indices = emit_.list(c10::ListType::create(c10::OptionalType::ofTensor()), {positions});
       both = emit_.op("aten::index", "Tensor", {table, indices});
     } else {

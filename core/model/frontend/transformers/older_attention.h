@@ -11,7 +11,7 @@ namespace memtune::frontend {
 Value write_older_attention(DecoderBuilder& parts, const std::array<Value, 3>& qkv, const std::string& path,
                             const AttentionVisibility& seen);
 
-// For PositionTable::rotary: projects and rotates by a table in the module. Heads come first in the results.
+// For PositionEncoding::rotary: projects and rotates by a table in the module. Heads come first in the results.
 std::array<Value, 3> write_table_projections(DecoderBuilder& parts, Value x, const std::string& path, Value positions);
 
 // Linear biases of scores: [heads, 1, rows of the table], or [batch * heads, 1, length] for a padding mask.

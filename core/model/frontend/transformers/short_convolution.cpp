@@ -1,6 +1,6 @@
 #include "core/model/frontend/transformers/short_convolution.h"
 
-#include "core/model/frontend/transformers/causal_convolution.h"
+#include "core/model/frontend/transformers/causal_convolution_config.h"
 
 namespace memtune::frontend {
 

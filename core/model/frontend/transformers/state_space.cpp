@@ -4,7 +4,7 @@
 
 #include <limits>
 
-#include "core/model/frontend/transformers/causal_convolution.h"
+#include "core/model/frontend/transformers/causal_convolution_config.h"
 #include "core/model/frontend/transformers/chunks.h"
 
 namespace memtune::frontend {

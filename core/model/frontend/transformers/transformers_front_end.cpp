@@ -46,7 +46,7 @@ DescribedModel describe_model(const plan::ModelSource& model) {
 DecoderOptions setting_of(const LoweringOptions& source) {
   if (source.pack && source.padded)
     throw UsageError("--pack and an attention_mask exclude each other: a packed row has no padding");
-  if (source.pack && source.head != DecoderHead::of_config)
+  if (source.pack && source.head != HeadKind::of_config)
     throw UsageError("--pack is for losses of tokens; --loss reward and embedding take a text in each row");
   DecoderOptions setting{
       parse_attention(source.attention), source.pack, source.padded, source.sequence, {}, source.head, {}};
@@ -93,14 +93,14 @@ at::ScalarType type_of_weights(const LoweringOptions& source, const DescribedMod
 
 program::Program TransformersFrontEnd::lower(const LoweringOptions& source) const {
   DescribedModel model = describe_model(source.model);
-  if (source.head == DecoderHead::score) model.config = model::with_score(std::move(model.config));
+  if (source.head == HeadKind::score) model.config = model::with_score(std::move(model.config));
   const model::TransformersConfig& config = model.config;
   const auto options = at::TensorOptions(type_of_weights(source, model));
   TransformersWeights weights(model.weights, config, options.device(source.device), source.seed);
   program::Program program;
   program.kind = source.model.profile.empty() ? "config" : "profile";
   DecoderOptions setting = setting_of(source);
-  if (source.head == DecoderHead::embedding) setting.after = model::read_sentence_modules(model.path, config);
+  if (source.head == HeadKind::embedding) setting.after = model::read_sentence_modules(model.path, config);
   const std::string& attention = source.attention.empty() ? config.attention : source.attention;
   model::check_attention(config, attention, setting.packed, setting.padded);
   model::check_load_in(config, source.load_in);

@@ -30,7 +30,7 @@ TransformersWeights::TransformersWeights(const std::vector<std::filesystem::path
   const std::string base = std::string(family.modules.base) + ".";
   for (const std::string text : {"language_model.", "text_model."})
     renamed_.insert(renamed_.end(), {{base, base + text}, {base, text + base}, {"lm_head.", text + "lm_head."}});
-  for (const model::StoredName& other : family.stored_names) renamed_.emplace_back(other.name, other.stored);
+  for (const model::WeightRenaming& other : family.stored_names) renamed_.emplace_back(other.name, other.stored);
 }
 
 at::Tensor TransformersWeights::make(const std::string& name, at::IntArrayRef shape, WeightInit filling) {
