@@ -95,6 +95,36 @@ TEST_CASE("a unit is loaded one ahead and updated as soon as its gradients are m
   CHECK(steps.finish() == "");
 }
 
+TEST_CASE("moments of an embedding are loaded in the unit in which backward makes its gradient") {
+  Rows rows;
+  const std::vector<StateSchedule::Group> groups = {{0, 0}, {1, 1}, {2, 1}, {3, 1}};
+  StateSchedule schedule(groups, rows);
+  schedule.begin_updating(1, false);
+  std::string backward;
+  for (int step = 0; step < 3; ++step) {
+    schedule.begin_step();
+    schedule.begin_forward();
+    for (const int unit : {3, 1, 2}) schedule.units().read({unit});
+    schedule.begin_backward();
+    rows.take();
+    for (const int unit : {2, 1}) {
+      schedule.units().read_by_node({unit});
+      schedule.gradient_made(unit);
+    }
+    schedule.gradient_made(3);
+    schedule.end_backward();
+    backward = rows.take();
+    const bool learned = step > 0;
+    CAPTURE(backward);
+    CHECK(backward.ends_with(std::string(learned ? "load m1; load m3; " : "load m1; ") +
+                             "load p1; load m1; update 1; store p1; store m1; "
+                             "load p3; load m3; update 3; store p3; store m3; "));
+  }
+  CHECK(schedule.learned().ends == std::vector<int>{-1, -1, -1, 1});
+  StateSchedule next(groups, rows, schedule.learned());
+  CHECK(next.learned().ends == schedule.learned().ends);
+}
+
 TEST_CASE("gradients of all but the last micro-batch go to host memory") {
   Steps steps(2, false);
   steps.begin();

@@ -26,7 +26,7 @@ class StateSimulator final : schedule::StateRowDevice {
  public:
   // State that earlier steps left; empty for the first step.
   struct StepState {
-    schedule::UnitGatherSchedule::LearnedOrder learned;
+    schedule::StateSchedule::Learned learned;
     std::vector<bool> pending;                                               // by group
     std::array<std::vector<bool>, std::size(schedule::kStateRows)> storing;  // by row, then group: still on the device
   };

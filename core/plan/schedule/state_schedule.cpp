@@ -6,6 +6,10 @@
 namespace memtune::schedule {
 namespace {
 
+// Units of a forward in which the last stores of the step before may run. That of an embedding takes as long as the
+// forward of a few blocks.
+constexpr int kStoresInForward = 5;
+
 size_t count_units(const std::vector<StateSchedule::Group>& groups) {
   int last = -1;
   for (const StateSchedule::Group& group : groups) last = std::max(last, group.unit);
@@ -14,15 +18,21 @@ size_t count_units(const std::vector<StateSchedule::Group>& groups) {
 
 }  // namespace
 
-StateSchedule::StateSchedule(const std::vector<Group>& groups, StateRowDevice& device,
-                             UnitGatherSchedule::LearnedOrder learned)
+StateSchedule::StateSchedule(const std::vector<Group>& groups, StateRowDevice& device, Learned learned)
     : device_(device),
       groups_of_(count_units(groups)),
-      units_(groups_of_.size(), ReshardPolicy::always, *this, std::move(learned)) {
+      units_(groups_of_.size(), ReshardPolicy::always, *this, std::move(learned.order)) {
   for (const Group& group : groups) {
     groups_of_[group.unit].push_back(static_cast<int>(groups_.size()));
     groups_.push_back({group});
   }
+  for (size_t i = 0; i < learned.ends.size(); ++i) groups_[i].end = learned.ends[i];
+}
+
+StateSchedule::Learned StateSchedule::learned() const {
+  Learned learned{units_.learned(), {}};
+  for (const GroupState& group : groups_) learned.ends.push_back(group.end);
+  return learned;
 }
 
 void StateSchedule::begin_updating(int passes, bool clips) {
@@ -40,12 +50,19 @@ void StateSchedule::begin_step() {
 }
 
 void StateSchedule::begin_forward() {
-  pass_ = Pass::forward;
+  begin_pass(Pass::forward);
   units_.begin_forward();
 }
 
+void StateSchedule::begin_pass(Pass pass) {
+  pass_ = pass;
+  entered_ = entered_before_ = -1;
+  units_entered_ = 0;
+}
+
 void StateSchedule::begin_backward() {
-  pass_ = Pass::backward;
+  if (!clips_ && units_entered_ < kStoresInForward) settle_others(-1);
+  begin_pass(Pass::backward);
   --passes_left_;
   for (GroupState& group : groups_) {
     group.gradients = 0;
@@ -93,13 +110,20 @@ void StateSchedule::gather(int unit) {
   }
 }
 
-// In forward, stores of other units that still run began a unit ago.
 void StateSchedule::wait(int unit) {
   for (const int group : groups_of_[unit]) {
     device_.wait(group, StateKind::parameters);
     if (pass_ == Pass::forward && groups_[group].pending) update(group);
-    if (pass_ == Pass::backward && updates_ && !groups_[group].ended) load_for_update(group);
-    if (pass_ == Pass::forward && device_.offloads(group)) settle_others(unit);
+  }
+  if (unit != entered_) {
+    entered_before_ = std::exchange(entered_, unit);
+    ++units_entered_;
+    if (pass_ == Pass::forward && units_entered_ == kStoresInForward) settle_others(unit);
+  }
+  if (pass_ != Pass::backward) return;
+  for (size_t group = 0; updates_ && group < groups_.size(); ++group) {
+    const int end = groups_[group].end < 0 ? groups_[group].known.unit : groups_[group].end;
+    if (end == unit && !groups_[group].ended) load_for_update(static_cast<int>(group));
   }
 }
 
@@ -112,9 +136,16 @@ void StateSchedule::free(int unit) {
 
 // --- gradients and updates -------------------------------------------------------------------------------------------
 
+// Gradients that end while backward is already in the next unit need their moments a unit earlier.
+void StateSchedule::learn_end(GroupState& group) const {
+  const bool in_own = group.known.unit == entered_ || group.known.unit == entered_before_;
+  group.end = in_own ? -1 : entered_;
+}
+
 void StateSchedule::end_gradients(int number) {
   GroupState& group = groups_[number];
   group.ended = true;
+  learn_end(group);
   if (!updates_ || (group.gradients == 0 && !device_.has_gradients(number))) return;
   if (passes_ > 1 || clips_) {
     if (device_.has_gradients(number)) device_.load(number, StateKind::gradients);

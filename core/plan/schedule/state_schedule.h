@@ -6,9 +6,13 @@
 //   in         moments 2 params 1 | moments 1 params 0 | moments 0
 //   out                           | block 2            | block 1
 //
-// A group is updated as soon as backward has made its gradients. Clipping needs the gradients of all groups first; then
+// A group is updated as soon as backward has made its gradients. Its moments are loaded when backward begins the unit
+// that made them in the last step: usually its own; that of the first block for an embedding, which backward does not
+// read, or reads only in the head that shares it. Clipping needs the gradients of all groups first; then
 // gradients go to host memory, and a group is updated when the next forward loads it, or by finish_updates(). Gradients
 // of earlier micro-batches (gradient accumulation) wait in host memory for the last one.
+//
+// The last stores of a step run beside the next forward.
 #pragma once
 
 #include <cstddef>
@@ -49,9 +53,14 @@ class StateSchedule final : UnitGatherer {
     size_t parameters = 0;  // that are trained
   };
 
+  // Carried over from one step to the next.
+  struct Learned {
+    UnitGatherSchedule::LearnedOrder order;
+    std::vector<int> ends;  // by group: the unit that backward was in when it had made its gradients; -1: its own
+  };
+
   // `device` must outlive this. Units are numbered from 0 without gaps.
-  StateSchedule(const std::vector<Group>& groups, StateRowDevice& device,
-                UnitGatherSchedule::LearnedOrder learned = {});
+  StateSchedule(const std::vector<Group>& groups, StateRowDevice& device, Learned learned = {});
   StateSchedule(const StateSchedule&) = delete;
   StateSchedule& operator=(const StateSchedule&) = delete;
 
@@ -68,7 +77,7 @@ class StateSchedule final : UnitGatherer {
   void finish_updates();
   bool pending(int group) const { return groups_[group].pending; }
   void set_pending(int group) { groups_[group].pending = true; }  // as an earlier step left it
-  const UnitGatherSchedule::LearnedOrder& learned() const { return units_.learned(); }
+  Learned learned() const;
 
  private:
   struct GroupState {
@@ -77,6 +86,7 @@ class StateSchedule final : UnitGatherer {
     bool ended = true;     // this backward has made all gradients that it makes
     bool in_use = false;   // an op reads its unit
     bool pending = false;  // its update waits for the next forward
+    int end = -1;          // as Learned::ends
   };
   enum class Pass { none, forward, backward };
 
@@ -84,8 +94,10 @@ class StateSchedule final : UnitGatherer {
   void wait(int unit) override;
   void free(int unit) override;
   void end_gradients(int group);
+  void learn_end(GroupState& group) const;
   void load_for_update(int group);
   void update(int group);
+  void begin_pass(Pass pass);
   void settle_others(int unit);
   bool is_last_pass() const { return passes_left_ == 0; }
 
@@ -95,6 +107,8 @@ class StateSchedule final : UnitGatherer {
   bool updates_ = false, clips_ = false;
   int passes_ = 1, passes_left_ = 1;  // micro-batches of a step; those not begun
   Pass pass_ = Pass::none;
+  int entered_ = -1, entered_before_ = -1;  // units whose ops the pass runs, and ran before
+  int units_entered_ = 0;                   // in this pass
   UnitGatherSchedule units_;
 };
 
