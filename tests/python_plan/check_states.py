@@ -7,6 +7,7 @@ import warnings
 from unittest import mock
 
 import torch
+import torch.utils.checkpoint
 from torch import nn
 from torch.nn import functional as F
 
@@ -239,10 +240,41 @@ def check_blocks_are_on_the_device_one_ahead():
         other.train(1)
         before = streams.late
         other.train(1)
-    # Parameters in forward, but for the last block's in backward, optimizer states of blocks and of the rest.
-    assert streams.late - before == BLOCKS + (BLOCKS - 1) + BLOCKS + 1, streams.late - before
+    # Parameters in forward, but for the last block's in backward, optimizer states of blocks, of embedding and head.
+    assert streams.late - before == BLOCKS + (BLOCKS - 1) + BLOCKS + 2, streams.late - before
     assert not any(row.is_there() for unit in run.states.every for row in unit.rows.values())
     run.remove()
+
+
+def check_output_layer_is_updated_in_backward():
+    """Its gradient is made before those of blocks; those of an embedding and of a tied head are made after them."""
+    for tied, deferred in itertools.product((False, True), repeat=2):
+        case = Case(tied=tied)
+        apply(case, deferred=deferred)
+        for _ in range(2):
+            case.loss().backward()
+            assert (case.model.head.weight.grad is None) == (not tied and not deferred), (tied, deferred)
+            assert case.model.embed.weight.grad is not None
+            plain = Case(tied=tied) if case.step_index == 1 else plain
+            plain.loss().backward()
+            norms = [nn.utils.clip_grad_norm_(each.model.parameters(), float("inf")) for each in (case, plain)]
+            assert torch.equal(*norms), (tied, deferred)
+            for each in (case, plain):
+                each.optimizer.step()
+                each.optimizer.zero_grad()
+
+
+def check_output_layer_is_not_updated_twice():
+    """Reentrant checkpoints make gradients in parts; one can be of the first block's output."""
+    case, parts = Case(), []
+    apply(case)
+    case.model.layers[0].register_forward_hook(lambda _, inputs, result: parts.append(
+        torch.utils.checkpoint.checkpoint(case.model.head, result[1], use_reentrant=True).square().mean()))
+    try:
+        (case.loss() + parts[0]).backward()
+        raise AssertionError("trained with a part of the gradient")
+    except mp.PlanError as error:
+        assert "in several parts" in str(error), error
 
 
 def check_side_outputs():

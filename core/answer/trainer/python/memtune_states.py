@@ -113,7 +113,7 @@ class Row:
 
 
 class Unit:
-    """Parameters of a block, or those outside of blocks, with their gradients and optimizer states."""
+    """Parameters of a block, or one outside of blocks, with their gradients and optimizer states."""
 
     def __init__(self, states: OffloadedStates, parameters: list[nn.Parameter], moves: bool, moments: bool) -> None:
         self.states, self.moments, self.rows = states, moments, dict[str, Row]()
@@ -126,6 +126,8 @@ class Unit:
         self.settings: list[dict[str, Any]] | None = None  # of the optimizer's groups at the pending step
         self.moment_keys: list[tuple[nn.Parameter, str]] = []  # of the row's pieces
         self.loads = 0  # modules that load_state_dict is in
+        self.ended = False  # outside of blocks: this backward has made its gradient
+        self.early = False  # and did so before that of any block, as for an output layer
         for name, own in self.placed.items():
             if moves and own:
                 self.rows[name] = Row(states.streams, own)
@@ -143,6 +145,7 @@ class Unit:
                  if isinstance(value, Tensor) and value.numel() > 1024]
         if all(row is not None and storage_of(value) == storage_of(row.device) for *_, value in found):
             return
+        self.states.grown = True
         self.moment_keys = [(p, key) for p, key, _ in found]
         self.rows["moments"] = row = Row(self.states.streams, [value for *_, value in found])
         for (p, key), piece in zip(self.moment_keys, row.take([value for *_, value in found])):
@@ -216,6 +219,7 @@ class OffloadedStates:
                  deferred: bool, streams: Streams) -> None:
         self.model, self.optimizer, self.deferred, self.streams = model, optimizer, deferred, streams
         self.factor: Tensor | None = None
+        self.grown = True  # the device has free memory that nothing needs any more
         self.running, self.passes = -1, 0  # block that backward is in (-1: none); backward passes of this step
         self.inputs = set[Any]()  # functions that made the inputs of the running block
         self.undo = list[Any]()
@@ -230,9 +234,10 @@ class OffloadedStates:
             self.held = {p for unit in self.units.values() for p in unit.trained}
             inside = {p for block in blocks for p in block.parameters()}
             own = [p for p in model.parameters() if p not in inside]
-            self.outside = Unit(self, own, False, True) if plan["outside"] and own else None
+            self.outside = [Unit(self, [p], False, True) for p in own if p.requires_grad] if plan["outside"] else []
             self.move_rest()
-        self.every = [*self.units.values(), *([self.outside] if self.outside else [])]
+        self.release()
+        self.every = [*self.units.values(), *self.outside]
         self.rows = {storage_of(unit.rows[name].device): unit.rows[name] for unit in self.every
                      for name in unit.placed if name in unit.rows}
         self.places = {p: (unit.rows[name], i) for unit in self.every for name, own in unit.placed.items()
@@ -261,6 +266,8 @@ class OffloadedStates:
             raise PlanError(SCALED)
         if torch._C._current_graph_task_id() < 0:
             self.running = -1  # if the last backward failed
+            for outside in self.outside:
+                outside.ended = False
         self.inputs = {t.grad_fn for t in inputs}
         if (unit := self.units.get(index)) is None:
             return
@@ -286,7 +293,9 @@ class OffloadedStates:
         if unit is None:
             return
         torch.clear_autocast_cache()  # casts of its parameters
-        if index != self.running and not (made and index == self.order[-1]):
+        if made and index == self.order[-1]:
+            self.load_outside(early=True)
+        elif index != self.running:
             unit.free()
 
     def begin_backward(self, index: int) -> None:
@@ -299,6 +308,7 @@ class OffloadedStates:
                     raise PlanError("a second backward before optimizer.step(), as gradient accumulation has: "
                                     "apply(model, optimizer, deferred=True)")
                 torch.autograd.Variable._execution_engine.queue_callback(self.end_backward)
+            self.end_outside()
             self.end_unit()
             self.running = index
             earlier = [i for i in self.order if i <= index]
@@ -310,8 +320,27 @@ class OffloadedStates:
                     unit.load("gradients")
             if index in self.units:  # need() sees no tensor subclasses
                 self.units[index].wait("trained", "frozen")
-            if self.outside and not self.deferred and len(earlier) < 2:
-                self.outside.load("moments")
+            if len(earlier) < 2:
+                self.load_outside(early=False)
+
+    def load_outside(self, early: bool) -> None:
+        for unit in self.outside:
+            if unit.early == early and not self.deferred:
+                unit.load("moments")
+
+    def end_outside(self) -> None:
+        """Updates parameters outside of blocks whose gradients were made before those of any block."""
+        for unit in self.outside if self.running < 0 and not self.deferred else []:
+            unit.early = unit.ended
+            if unit.ended:
+                unit.load("moments")
+                self.update_early(unit)
+
+    def end_gradient(self, unit: Unit, _: Tensor) -> None:
+        if unit.ended and unit.norms:
+            raise PlanError("a parameter outside of blocks gets its gradient in several parts, and the plan has used "
+                            "the first: apply(model, optimizer, deferred=True)")
+        unit.ended = True
 
     def need(self, t: Tensor) -> None:
         """Called when backward uses a tensor that was not recomputed. It may be a parameter of another block."""
@@ -323,13 +352,18 @@ class OffloadedStates:
         """All gradients of the block are made."""
         if (unit := self.units.get(self.running)) is None:
             return
-        made = {id(p): p.grad for p in unit.trained if p.grad is not None}
-        if made and self.deferred:
+        if self.deferred and any(p.grad is not None for p in unit.trained):
             unit.take_gradients()
-        elif made:
-            unit.norms = dict(zip(made, torch._foreach_norm(list(made.values()))))
-            unit.wait("moments")
-            unit.update()
+        self.update_early(unit)
+        unit.free()
+
+    def update_early(self, unit: Unit) -> None:
+        """Updates inside backward, if there are gradients. The unit's rows are loaded."""
+        if not (made := {id(p): p.grad for p in unit.trained if p.grad is not None}):
+            return
+        unit.norms = dict(zip(made, torch._foreach_norm(list(made.values()))))
+        unit.wait("moments")
+        unit.update()
         unit.free()
 
     def end_backward(self) -> None:
@@ -364,25 +398,34 @@ class OffloadedStates:
         with torch.no_grad():
             settings = [{key: value.clone() if isinstance(value, Tensor) else value for key, value in group.items()
                          if key != "params"} for group in self.optimizer.param_groups]
-            for unit in self.units.values():
+            for unit in self.every:
                 unit.norms = {}
                 if unit.made and not unit.pending:
                     unit.pending, unit.factor, unit.settings = True, self.factor, settings
             self.factor = None
-            if self.outside:
-                self.outside.load("moments")
-                self.outside.wait("moments")
+            left = [unit for unit in self.outside if unit.trained[0].grad is not None]
+            for unit in left:
+                unit.load("moments")
+                unit.wait("moments")
             self.update([p for group in self.optimizer.param_groups for p in group["params"]
                          if p.grad is not None and p not in self.held])
-            if self.outside:
-                if "moments" in self.outside.rows:
-                    self.outside.rows["moments"].store()
-                self.outside.move_moments()
-                self.outside.free()
+            for unit in left:
+                if "moments" in unit.rows:
+                    unit.rows["moments"].store()
+                unit.move_moments()
+            for unit in self.outside:
+                unit.free()
+            self.release()
+
+    def release(self) -> None:
+        """Gives memory back to the GPU that the model had, or states before they were moved."""
+        if self.grown and self.streams.cuda:
+            torch.cuda.empty_cache()
+        self.grown = False
 
     def zero_grad(self, inner: Any, *args: Any, **kwargs: Any) -> None:
         inner(*args, **kwargs)
-        for unit in self.units.values():
+        for unit in self.every:
             if not unit.pending:
                 unit.forget()
 
@@ -397,7 +440,7 @@ class OffloadedStates:
 
     def total_norm(self, inner: Any, tensors: Any, norm_type: float = 2.0, error_if_nonfinite: bool = False,
                    foreach: bool | None = None) -> Tensor:
-        norms = {i: norm for unit in self.units.values() for i, norm in unit.norms.items()}
+        norms = {i: norm for unit in self.every for i, norm in unit.norms.items()}
         there = {id(p): p.grad for p in self.model.parameters() if p.grad is not None}
         tensors, own = list(tensors), set(map(id, there.values()))
         if not norms or set(map(id, tensors)) - own:  # of another model
@@ -412,7 +455,7 @@ class OffloadedStates:
 
     def clip(self, inner: Any, parameters: Any, max_norm: float, total_norm: Tensor, *args: Any, **kwargs: Any) -> None:
         parameters = [parameters] if isinstance(parameters, Tensor) else list(parameters)
-        norms = {i: norm for unit in self.units.values() for i, norm in unit.norms.items()}
+        norms = {i: norm for unit in self.every for i, norm in unit.norms.items()}
         mine = norms.keys() & set(map(id, parameters))
         if mine and mine != norms.keys():
             raise PlanError(CLIPPED)
@@ -448,6 +491,9 @@ class OffloadedStates:
         for owner in (clipping, torch.nn.utils):
             replace(owner, "clip_grad_value_", self.clip_values)
         self.undo.append(optimizer.register_state_dict_post_hook(self.save_moments).remove)
+        for unit in self.outside:
+            made = partial(self.end_gradient, unit)
+            self.undo.append(unit.trained[0].register_post_accumulate_grad_hook(made).remove)
         replace(self.model, "__deepcopy__", self.refuse_copy)
         for i, unit in self.units.items():
             replace(blocks[i], "__deepcopy__", self.refuse_copy)
