@@ -307,6 +307,18 @@ class LittleMemory(ToolTest):
         self.assertEqual([trial["outcome"] for trial in nothing["trials"]], ["device_oom"] * 2)
         self.assertEqual((nothing["recommendation"]["strategy"], nothing["recommendation"]["fits"]), ("", False))
 
+    def test_a_model_without_room_is_planned_from_costs_of_offloaded_states(self):
+        answer = self.sweep(*self.SMALL[:-2], "--memory-cap", "19MiB", "--budget", "16MiB")
+        trials = answer["trials"]
+        self.assertEqual([(trial["strategy"], trial["outcome"]) for trial in trials],
+                         [("none", "device_oom"), ("checkpoint:full", "device_oom"),
+                          ("checkpoint:full+states=host", "ok"), ("plan:16 MiB", "ok")])
+        plan = trials[3]
+        self.assertTrue(plan["gradients"]["equal"])
+        self.assertLessEqual(plan["peak_bytes"]["allocated"], 16 << 20)
+        self.assertLess(abs(plan["predicted"]["peak_bytes"] / plan["peak_bytes"]["allocated"] - 1), 0.01)
+        self.assertEqual(answer["recommendation"]["strategy"], "plan:16 MiB")
+
     def test_activations_are_offloaded_to_disk_and_a_full_disk_is_a_row(self):
         disk = ("--model", "tiny", "--steps", "1", "--host-budget", "1MiB", "--scratch", ".", "--scratch-in-memory",
                 "--strategy", "none;offload:stream,tier=disk,min=4KiB")

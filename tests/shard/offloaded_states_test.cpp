@@ -6,9 +6,12 @@
 #include <c10/core/CachingDeviceAllocator.h>
 #include <doctest/doctest.h>
 
+#include <cstdlib>
 #include <fstream>
 #include <memory>
+#include <optional>
 
+#include "core/engine/optimizer/optimizer_in_backward.h"
 #include "core/measure/trial/model_session.h"
 #include "core/measure/trial/step_runner.h"
 #include "core/model/frontend/loss.h"
@@ -29,6 +32,8 @@ const std::string kLlama = std::string(R"({"model_type": "llama", "architectures
 const std::string kMixtral = std::string(R"({"model_type": "mixtral", "architectures": ["MixtralForCausalLM"],
   "num_local_experts": 4, "num_experts_per_tok": 2, )") +
                              kSizes;
+
+constexpr int64_t kLlamaParameters = 3 * 9 + 3, kLargestParameter = 4 * 67 * 40;  // tensors; bytes
 
 struct Way {
   std::string name;
@@ -100,14 +105,8 @@ class Training {
   }
 
   Trained under(const std::string& strategy, int steps) {
-    plan::TrialRequest request = request_;
     const int64_t before = requested_bytes();
-    {
-      trial::ModelSession session(request);
-      session.survey();
-      request.plan = plan::make_plan(plan::Strategy::parse(strategy), session.facts());
-      request.plan.saved_min_bytes = request.plan.transfer.min_bytes = 0;
-    }
+    const plan::TrialRequest request = planned(strategy);
     const std::unique_ptr<trial::StepRunner> runner = trial::make_runner(request);
     const auto optimizer = runner->make_optimizer(request.training);
     CHECK(runner->update_in_backward(*optimizer) == request.plan.offloads_states());
@@ -133,7 +132,40 @@ class Training {
     return trained;
   }
 
+  // Of three steps, behind two others.
+  plan::StepCosts costs(const std::string& strategy) {
+    const plan::TrialRequest request = planned(strategy);
+    const std::unique_ptr<trial::StepRunner> runner = trial::make_runner(request);
+    const auto optimizer = runner->make_optimizer(request.training);
+    std::optional<optimizer::OptimizerInBackward> in_backward;
+    if (!runner->update_in_backward(*optimizer) && request.training.optimizer_in_backward)
+      in_backward.emplace(*optimizer);
+    trial::StepObserver* notes = nullptr;
+    for (int i = 0; i < 5; ++i) {
+      if (i == 2) notes = runner->start_costs();
+      if (notes) notes->begin_forward();
+      runner->forward_backward();
+      if (notes) notes->begin_optimizer();
+      optimizer->step();
+      if (notes) notes->end_optimizer();
+      runner->device().synchronize();
+      if (notes) notes->end_step();
+    }
+    plan::StepCosts costs = runner->finish_costs().value();
+    costs.states = runner->state_costs(*optimizer);
+    return costs;
+  }
+
  private:
+  plan::TrialRequest planned(const std::string& strategy) {
+    plan::TrialRequest request = request_;
+    trial::ModelSession session(request);
+    session.survey();
+    request.plan = plan::make_plan(plan::Strategy::parse(strategy), session.facts());
+    request.plan.saved_min_bytes = request.plan.transfer.min_bytes = 0;
+    return request;
+  }
+
   test::ScratchFolder folder_;
   plan::TrialRequest request_;
 };
@@ -214,6 +246,66 @@ TEST_CASE("offloaded states are in host memory and not on the device between ste
     CHECK(none.floor_bytes - all.floor_bytes == bytes);
     CHECK(padding >= 0);
     CHECK(padding < 64 * static_cast<int64_t>(none.states.size()));  // rows align each tensor to 64 bytes
+  }
+}
+
+// Bytes of a step's costs, in order.
+std::vector<std::pair<std::string, int64_t>> bytes_of(const plan::StepCosts& costs) {
+  std::vector<std::pair<std::string, int64_t>> all = {{"start", costs.start_bytes}};
+  for (size_t i = 0; i < costs.runs.size(); ++i) {
+    all.emplace_back("before run " + std::to_string(i), costs.runs[i].before_bytes);
+    all.emplace_back("of run " + std::to_string(i), costs.runs[i].own_bytes);
+  }
+  all.emplace_back("before peak", costs.before_peak_bytes);
+  for (size_t i = 0; i < costs.moments.size(); ++i) {
+    all.emplace_back("before moment " + std::to_string(i), costs.moments[i].before_bytes);
+    all.emplace_back("peak of moment " + std::to_string(i), costs.moments[i].peak_bytes);
+  }
+  for (size_t i = 0; i < costs.gradient_bytes.size(); ++i)
+    all.emplace_back("gradients " + std::to_string(i), costs.gradient_bytes[i]);
+  all.emplace_back("after peak", costs.after_peak_bytes);
+  return all;
+}
+
+TEST_CASE("costs recorded under offloaded states are those of a step that offloads none") {
+  const Way in_backward = {"in backward", kLlama,
+                           [](plan::TrainingSettings& training) { training.optimizer_in_backward = true; }};
+  for (const Way& way : {kWays[0], kWays[1], kWays[2], kWays[3], kWays[4], kWays[6], in_backward}) {
+    for (const std::string kept : {"none", "checkpoint:full"}) {
+      CAPTURE(way.name);
+      Training training(way, "adamw");
+      const plan::StepCosts resident = training.costs(kept);
+      for (const char* states : {"states=host", "states=host,outside=host", "states=host,parameters=keep,blocks=1-"}) {
+        const std::string strategy = kept == "none" ? states : kept + "+" + states;
+        CAPTURE(strategy);
+        const plan::StepCosts costs = training.costs(strategy);
+        CHECK((costs.plan.placements == resident.plan.placements));
+        CHECK(costs.states.clips == resident.states.clips);
+        REQUIRE(costs.states.units.size() == resident.states.units.size());
+        for (size_t i = 0; i < costs.states.units.size(); ++i) {
+          const plan::StepCosts::StateUnit &unit = costs.states.units[i], &wanted = resident.states.units[i];
+          CAPTURE(wanted.name);
+          CHECK(unit.name == wanted.name);
+          CHECK(unit.block == wanted.block);
+          CHECK(unit.trained_bytes == wanted.trained_bytes);
+          CHECK(unit.frozen_bytes == wanted.frozen_bytes);
+          CHECK(unit.moment_bytes == wanted.moment_bytes);
+        }
+        CHECK((costs.saved == resident.saved));
+        CHECK(costs.recorded_ms(1) > 0);
+        const auto bytes = bytes_of(costs), wanted = bytes_of(resident);
+        REQUIRE(bytes.size() == wanted.size());
+        const int64_t padding = 64 * kLlamaParameters;  // in rows, also those that stay on the device
+        // Beside an earlier gradient; or until all of the block's exist, which are then updated.
+        const int64_t gradients = way.name.ends_with("accumulated") ? kLargestParameter
+                                  : way.name == "in backward"       ? costs.states.units[1].trained_bytes
+                                                                    : 0;
+        for (size_t i = 0; i < bytes.size(); ++i) {
+          CAPTURE(wanted[i].first);
+          CHECK(std::abs(bytes[i].second - wanted[i].second) <= padding + gradients);
+        }
+      }
+    }
   }
 }
 

@@ -325,6 +325,7 @@ TEST_CASE("the fallback runs if the device has no room for the others, but for t
     sweep.fallback = kFallback;
     sweep.training.optimizer = optimizer;
     for (const char* name : {"none", "checkpoint:full"}) sweep.fails(name, outcome);
+    sweep.fails(kFallback[0], outcome);
     return sweep.run();
   };
   CHECK(run("adamw", Outcome::device_oom) ==
@@ -333,13 +334,29 @@ TEST_CASE("the fallback runs if the device has no room for the others, but for t
   CHECK(run("adamw", Outcome::nan).size() == 2);
   PaperSweep small(50, 7 * 1024 * kMiB, {"none"});  // the model has fewer blocks than the first needs
   small.fallback = {"checkpoint:every=9+states=host", kFallback[1]};
-  small.fails("none", Outcome::device_oom);
+  for (const std::string& name : {std::string("none"), kFallback[1]}) small.fails(name, Outcome::device_oom);
   CHECK(small.run() == std::vector<std::string>{"none", kFallback[1]});
+  CHECK(small.recorded == std::vector<std::string>{"none", kFallback[1]});
   PaperSweep fits(50, 7 * 1024 * kMiB, {"none", "checkpoint:full"});
   fits.fallback = kFallback;
   fits.fails("none", Outcome::device_oom);
   fits.forget_costs();
   CHECK(fits.run() == std::vector<std::string>{"none", "checkpoint:full"});
+}
+
+TEST_CASE("a plan is made from costs of the fallback if the device has no room for checkpoint:full") {
+  PaperSweep sweep(50, 4 * 1024 * kMiB);
+  sweep.record_parameters();
+  sweep.fallback = kFallback;
+  for (const char* name : {"none", "checkpoint:full"}) sweep.fails(name, Outcome::device_oom);
+  const std::vector<std::string> names = sweep.run();
+  CHECK(sweep.recorded == std::vector<std::string>{"none", "checkpoint:full", kFallback[0]});
+  REQUIRE(sweep.plans.size() == 1);
+  CHECK(sweep.plans[0].offloads_states());
+  REQUIRE(names.size() > 3);
+  CHECK(names[3].starts_with("plan:"));
+  CHECK(sweep.notes.find("none ended in device_oom, checkpoint:full ended in device_oom, so "
+                         "checkpoint:full+states=host is planned from") != std::string::npos);
 }
 
 TEST_CASE("without a budget the fallback runs once, at settings where nothing else had room") {

@@ -8,8 +8,6 @@
 #include <unordered_map>
 #include <utility>
 
-#include "core/engine/shard/units.h"
-
 namespace memtune::shard {
 
 using schedule::StateKind;
@@ -24,7 +22,7 @@ struct OffloadedStates::GradientHook final : torch::autograd::PostAccumulateGrad
 
 OffloadedStates::OffloadedStates(const program::Program& program, const plan::ProgramFacts& facts,
                                  const plan::Plan& plan, device::Device& device)
-    : host_(device), device_(device) {
+    : units_(find_units(program, facts)), host_(device), device_(device) {
   const auto place_of = [&](const std::string& unit) {
     const bool is_block = std::ranges::count(facts.blocks, unit, &plan::BlockFacts::region) > 0;
     const auto place =
@@ -33,7 +31,7 @@ OffloadedStates::OffloadedStates(const program::Program& program, const plan::Pr
   };
   std::vector<schedule::StateSchedule::Group> known;
   int number = 0;
-  for (const ParameterUnit& unit : find_units(program, facts)) {
+  for (const ParameterUnit& unit : units_) {
     std::map<std::pair<at::ScalarType, bool>, program::NamedTensors> kinds;
     for (const auto& each : unit.parameters)
       kinds[{each.second.scalar_type(), each.second.requires_grad()}].push_back(each);
@@ -88,6 +86,16 @@ void OffloadedStates::begin_step() {
     if (!schedule_->pending(static_cast<int>(i))) groups_[i]->drop_gradients();
 }
 
+void OffloadedStates::begin_backward() {
+  in_backward_ = true;
+  schedule_->begin_backward();
+}
+
+void OffloadedStates::end_backward() {
+  schedule_->end_backward();
+  in_backward_ = false;
+}
+
 at::Tensor OffloadedStates::with_bytes(const at::Tensor& state) const {
   for (const std::unique_ptr<StateRows>& group : groups_)
     for (const StateKind row : schedule::kStateRows)
@@ -97,31 +105,49 @@ at::Tensor OffloadedStates::with_bytes(const at::Tensor& state) const {
 
 // --- what the schedule decides ---------------------------------------------------------------------------------------
 
+template <class Function>
+void OffloadedStates::change(Function function, bool updates) {
+  if (watcher_) watcher_->before_change();
+  function();
+  if (watcher_) watcher_->after_change(updates);
+}
+
 void OffloadedStates::load(int group, StateKind row) {
-  std::optional<HostBackedTensor>& bytes = groups_[group]->row(row);
+  std::optional<HostBackedTensor>& bytes = this->row(group, row);
   if (!bytes) return;
-  if (!bytes->on_device()) counters_.in_bytes += bytes->bytes();
-  bytes->load();
+  if (bytes->on_device()) return bytes->load();
+  counters_.in_bytes += bytes->bytes();
+  change([&] { bytes->load(); });
 }
 
 void OffloadedStates::wait(int group, StateKind row) {
-  if (std::optional<HostBackedTensor>& bytes = groups_[group]->row(row)) bytes->wait();
+  if (std::optional<HostBackedTensor>& bytes = this->row(group, row)) bytes->wait();
 }
 
 void OffloadedStates::store(int group, StateKind row) {
-  std::optional<HostBackedTensor>& bytes = groups_[group]->row(row);
+  std::optional<HostBackedTensor>& bytes = this->row(group, row);
   if (!bytes) return;
-  bytes->store();
+  change([&] { bytes->store(); });
   counters_.out_bytes += bytes->bytes();
 }
 
 void OffloadedStates::free(int group, StateKind row) {
-  if (std::optional<HostBackedTensor>& bytes = groups_[group]->row(row)) bytes->free();
+  std::optional<HostBackedTensor>& bytes = this->row(group, row);
+  if (bytes && bytes->on_device()) change([&] { bytes->free(); });
 }
 
 void OffloadedStates::settle(int group) {
-  for (const StateKind row : schedule::kStateRows)
-    if (std::optional<HostBackedTensor>& bytes = groups_[group]->row(row)) bytes->settle();
+  for (const StateKind kind : schedule::kStateRows)
+    if (std::optional<HostBackedTensor>& bytes = row(group, kind); bytes && bytes->storing())
+      change([&] { bytes->settle(); });
+}
+
+void OffloadedStates::take_gradients(int group) {
+  change([&] { groups_[group]->take_gradients(); });
+}
+
+void OffloadedStates::note_norms(int group) {
+  change([&] { groups_[group]->add_norms(norms_); }, true);
 }
 
 void OffloadedStates::begin_clipping() {
@@ -131,6 +157,44 @@ void OffloadedStates::begin_clipping() {
   factor_ = norms.empty() ? at::Tensor() : optimizer::clip_factor(norms, optimizer_->max_grad_norm());
 }
 
-void OffloadedStates::update(int group) { groups_[group]->update(schedule_->pending(group) ? factor_ : at::Tensor()); }
+void OffloadedStates::update(int group) {
+  change(
+      [&] {
+        const int64_t bytes = groups_[group]->update(schedule_->pending(group) ? factor_ : at::Tensor());
+        used_before_.erase(group);
+        if (keeps_gradients_ && in_backward_) used_gradient_bytes_ += bytes;
+      },
+      true);
+}
+
+// --- what costs are recorded of --------------------------------------------------------------------------------------
+
+void OffloadedStates::set_watcher(OffloadedStateObserver* watcher, bool keeps_gradients) {
+  watcher_ = watcher;
+  keeps_gradients_ = watcher && keeps_gradients;
+  end_step();
+}
+
+void OffloadedStates::end_step() {
+  used_gradient_bytes_ = 0;
+  for (size_t i = 0; i < groups_.size(); ++i)
+    if (schedule_->pending(static_cast<int>(i))) used_before_.insert(static_cast<int>(i));
+}
+
+int64_t OffloadedStates::moved_gradient_bytes() const {
+  int64_t bytes = used_gradient_bytes_;
+  for (size_t i = 0; i < groups_.size(); ++i)
+    if (!used_before_.contains(static_cast<int>(i))) bytes += groups_[i]->gradient_bytes();
+  return bytes;
+}
+
+int64_t OffloadedStates::moved_bytes() const {
+  int64_t bytes = moved_gradient_bytes();
+  for (const std::unique_ptr<StateRows>& group : groups_) {
+    bytes += group->state_bytes();
+    for (const StateKind row : schedule::kStateRows) bytes -= group->bytes_on_device(row);
+  }
+  return bytes;
+}
 
 }  // namespace memtune::shard

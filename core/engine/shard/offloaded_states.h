@@ -7,12 +7,14 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "core/engine/optimizer/optimizer.h"
 #include "core/engine/shard/parameter_read_tracker.h"
 #include "core/engine/shard/state_rows.h"
+#include "core/engine/shard/units.h"
 #include "core/model/program/parameter_hooks.h"
 #include "core/model/program/program.h"
 #include "core/plan/facts/program_facts.h"
@@ -20,6 +22,14 @@
 #include "core/plan/strategy/plan.h"
 
 namespace memtune::shard {
+
+// Is called around each copy, update and release. The device may have work queued.
+class OffloadedStateObserver {
+ public:
+  virtual ~OffloadedStateObserver() = default;
+  virtual void before_change() = 0;
+  virtual void after_change(bool updated) = 0;
+};
 
 class OffloadedStates final : public program::ParameterHooks, schedule::StateRowDevice {
  public:
@@ -30,6 +40,8 @@ class OffloadedStates final : public program::ParameterHooks, schedule::StateRow
   ~OffloadedStates() override;
   OffloadedStates(const OffloadedStates&) = delete;
   OffloadedStates& operator=(const OffloadedStates&) = delete;
+
+  const std::vector<ParameterUnit>& units() const { return units_; }  // find_units() of before they were moved
 
   // Every step updates the parameters from now on; until then, gradients stay on them. `optimizer`: of the program's
   // parameters; it must outlive all further steps. `passes`: micro-batches of a step.
@@ -44,6 +56,14 @@ class OffloadedStates final : public program::ParameterHooks, schedule::StateRow
   // and no copy run.
   at::Tensor with_bytes(const at::Tensor& state) const;
 
+  // By how much less is allocated now than if nothing were offloaded, and the gradients in that. `keeps_gradients`:
+  // those that an update in backward has used count until end_step(), as without an optimizer in backward. `watcher`
+  // null: none from now on.
+  void set_watcher(OffloadedStateObserver* watcher, bool keeps_gradients);
+  int64_t moved_bytes() const;
+  int64_t moved_gradient_bytes() const;
+  void end_step();
+
   // Totals.
   struct Counters {
     int64_t in_bytes = 0, out_bytes = 0;
@@ -56,8 +76,8 @@ class OffloadedStates final : public program::ParameterHooks, schedule::StateRow
   void before_rerun(const program::Stack& inputs) override { reads_->before_recomputation(inputs); }
   void begin_step() override;
   void begin_forward() override { schedule_->begin_forward(); }
-  void begin_backward() override { schedule_->begin_backward(); }
-  void end_backward() override { schedule_->end_backward(); }
+  void begin_backward() override;
+  void end_backward() override;
   void drop() override { schedule_->drop(); }
 
  private:
@@ -70,11 +90,15 @@ class OffloadedStates final : public program::ParameterHooks, schedule::StateRow
   void store(int group, schedule::StateKind row) override;
   void free(int group, schedule::StateKind row) override;
   void settle(int group) override;
-  void take_gradients(int group) override { groups_[group]->take_gradients(); }
-  void note_norms(int group) override { groups_[group]->add_norms(norms_); }
+  void take_gradients(int group) override;
+  void note_norms(int group) override;
   void begin_clipping() override;
   void update(int group) override;
+  template <class Function>
+  void change(Function function, bool updates = false);
+  std::optional<HostBackedTensor>& row(int group, schedule::StateKind row) { return groups_[group]->row(row); }
 
+  const std::vector<ParameterUnit> units_;
   PinnedShards host_;
   device::Device& device_;
   std::vector<std::unique_ptr<StateRows>> groups_;
@@ -84,6 +108,10 @@ class OffloadedStates final : public program::ParameterHooks, schedule::StateRow
   StateRows::Norms norms_;
   at::Tensor factor_;  // of the gradients of pending updates
   Counters counters_;
+  OffloadedStateObserver* watcher_ = nullptr;
+  bool keeps_gradients_ = false, in_backward_ = false;
+  int64_t used_gradient_bytes_ = 0;  // by updates of this backward
+  std::set<int> used_before_;        // groups whose pending gradients are those of an earlier step
 };
 
 }  // namespace memtune::shard

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/base/bytes.h"
+#include "core/base/device/allocation_grain.h"
 #include "core/base/error.h"
 
 namespace memtune::shard {
@@ -85,23 +86,53 @@ void StateRows::take_gradients() {
   if (!sums.empty()) at::_foreach_add_(sums, of_sums);
 }
 
-void StateRows::update(const at::Tensor& factor) {
+int64_t StateRows::update(const at::Tensor& factor) {
   const at::NoGradGuard no_grad;
   std::vector<at::Tensor> all = made_gradients(), to_scale;
   std::vector<size_t> updated;
+  int64_t bytes = 0;
   for (size_t i = 0; i < all.size(); ++i) {
     if (!all[i].defined()) continue;
+    bytes += allocated_bytes(all[i]);
     parameters_.parameter(i).mutable_grad() = all[i];
     updated.push_back(numbers_[i]);
     to_scale.push_back(all[i]);
   }
-  if (updated.empty()) return;
+  if (updated.empty()) return 0;
   if (factor.defined()) at::_foreach_mul_(to_scale, factor.to(to_scale.front().device()));
   optimizer_->step_some(updated);
   drop_gradients();
-  if (!take_moments()) return;
-  moments()->load();  // as after an update of loaded ones
-  moments()->wait();
+  if (take_moments()) {
+    moments()->load();  // as after an update of loaded ones
+    moments()->wait();
+  }
+  return bytes;
+}
+
+int64_t StateRows::allocated_bytes(const at::Tensor& tensor) const {
+  return round_up(static_cast<int64_t>(tensor.nbytes()), device::allocation_grain(device_));
+}
+
+int64_t StateRows::bytes_on_device(StateKind kind) const {
+  const std::optional<HostBackedTensor>& bytes = row(kind);
+  return bytes && bytes->on_device() ? bytes->bytes() : 0;
+}
+
+int64_t StateRows::state_bytes() const {
+  int64_t bytes = row(StateKind::moments) ? moment_bytes_ : 0;
+  for (size_t i = 0; row(StateKind::parameters) && i < parameters_.parameters(); ++i)
+    bytes += allocated_bytes(parameters_.parameter(i));
+  return bytes;
+}
+
+int64_t StateRows::gradient_bytes() const {
+  int64_t bytes = 0;
+  for (size_t i = 0; row(StateKind::gradients) && i < made_.size(); ++i) {
+    if (!made_[i]) continue;
+    bytes += allocated_bytes(gradient_views_[i]);
+    if (const at::Tensor& added = parameters_.parameter(i).grad(); added.defined()) bytes -= allocated_bytes(added);
+  }
+  return bytes;
 }
 
 void StateRows::make_moments(const std::vector<size_t>& numbers) {
@@ -124,7 +155,11 @@ bool StateRows::take_moments() {
     return round_up(static_cast<int64_t>(state.nbytes()), kStateAlignedBytes);
   };
   int64_t bytes = 0, begin = 0;
-  for (const at::Tensor& state : states) bytes += bytes_of(state);
+  moment_bytes_ = 0;
+  for (const at::Tensor& state : states) {
+    bytes += bytes_of(state);
+    moment_bytes_ += allocated_bytes(state);
+  }
   const at::Tensor row = at::empty({bytes}, states.front().options().dtype(at::kByte));
   for (at::Tensor& state : states) {
     const at::Tensor old = state.detach();

@@ -46,12 +46,19 @@ class StateRows {
   using Norms = std::map<std::pair<at::ScalarType, size_t>, at::Tensor>;  // by dtype and number in the optimizer
   void add_norms(Norms& norms) const;
   // Updates the parameters that have a gradient, and drops these; all rows must be loaded. `factor`: of all gradients;
-  // undefined: 1.
-  void update(const at::Tensor& factor);
+  // undefined: 1. Returns the bytes of the gradients.
+  int64_t update(const at::Tensor& factor);
+
+  // Bytes if each tensor were allocated by itself: of parameters and optimizer states that have a row, and of gradients
+  // in their row. A gradient that is being added to an earlier one is allocated beside it, and is subtracted.
+  int64_t state_bytes() const;
+  int64_t gradient_bytes() const;
+  int64_t bytes_on_device(schedule::StateKind row) const;  // of the row
 
  private:
   std::vector<at::Tensor> made_gradients() const;  // undefined where there is none
   bool take_moments();
+  int64_t allocated_bytes(const at::Tensor& tensor) const;
 
   std::optional<HostBackedTensor>& values() { return row(schedule::StateKind::parameters); }
   std::optional<HostBackedTensor>& moments() { return row(schedule::StateKind::moments); }
@@ -66,6 +73,7 @@ class StateRows {
   std::vector<at::Tensor> gradient_views_;  // of their row
   std::vector<char> made_;                  // whether the row has the parameter's gradient
   size_t moments_taken_ = 0;
+  int64_t moment_bytes_ = 0;  // if allocated each for itself
 };
 
 }  // namespace memtune::shard

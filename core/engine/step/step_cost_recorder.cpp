@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/base/device/allocation_grain.h"
 #include "core/base/median.h"
 #include "core/base/scoped_timer.h"
 #include "core/record/trace/private_save.h"
@@ -15,7 +16,6 @@ using autograd::SavedStoragePtr;
 using plan::StepCosts;
 using Kind = StepCosts::Moment::Kind;
 
-constexpr int64_t kCudaGrain = 512;
 constexpr int kHeldMarks = 32;  // their ops have few kernels enough for the queue of a held device
 
 double ms_between(std::chrono::steady_clock::time_point from, std::chrono::steady_clock::time_point to) {
@@ -39,33 +39,36 @@ StepCostRecorder::Mark StepCostRecorder::mark(bool may_hold) {
 }
 
 void StepCostRecorder::begin_step() {
-  device_.reset_peak();
-  start_bytes_ = device_.memory().allocated;
+  memory_.reset_peak();
+  start_bytes_ = memory_.allocated();
 }
 
 // With gradient accumulation, only the last micro-batch is recorded.
 void StepCostRecorder::begin_pass() {
-  const int passes = part_ == Part::backward ? now_.costs.passes + 1 : 1;
+  const bool again = part_ == Part::backward;
+  const int passes = again ? now_.costs.passes + 1 : 1;
+  const double update_ms = again ? now_.update_ms : 0;
   now_ = {};
+  now_.update_ms = update_ms;
   last_is_read_ = false;
   units_.clear();
   now_.costs.passes = passes;
   now_.costs.start_bytes = start_bytes_;
-  now_.costs.grain_bytes = device_.emulated() ? 1 : kCudaGrain;
+  now_.costs.grain_bytes = device::allocation_grain(device_);
   now_.costs.plan = plan_;
   forget();
   ended_early_.clear();
   if (engine_time_) now_.engine_began = engine_time_();
   now_.own_began = own_;
   part_ = Part::forward;
-  device_.reset_peak();
+  memory_.reset_peak();
 }
 
 void StepCostRecorder::begin_run(const RunningOp& op, const SavedStorageTable& values) {
   const ScopedTimer own(own_);
   StepCosts::Run run;
   run.op = op.op().id;
-  run.before_bytes = device_.memory().allocated;
+  run.before_bytes = memory_.allocated();
   run.writes_outside = op.writes_outside();
   for (const RunningOp::Storage storage : op.read()) {
     const SavedStoragePtr value = values.find(storage);
@@ -79,13 +82,13 @@ void StepCostRecorder::begin_run(const RunningOp& op, const SavedStorageTable& v
   now_.runs.push_back(mark(!waits_in_.contains(op.op().id)));
   note_wait();
   now_.run_wait_ms.push_back(0);
-  device_.reset_peak();
+  memory_.reset_peak();
 }
 
 void StepCostRecorder::end_run() {
   const ScopedTimer own(own_);
   StepCosts::Run& run = now_.costs.runs.back();
-  run.own_bytes = std::max<int64_t>(0, device_.memory().peak_allocated - run.before_bytes);
+  run.own_bytes = std::max<int64_t>(0, memory_.peak() - run.before_bytes);
 }
 
 // The entry that ended at the last mark is an op that reads a result.
@@ -150,7 +153,7 @@ void StepCostRecorder::end_forward() {
   privates_.clear();
   now_.runs.push_back(mark());
   note_wait();
-  device_.reset_peak();
+  memory_.reset_peak();
   for (const int saved : ended_early_) {
     see_peak();
     add_moment(Kind::end, saved);
@@ -159,8 +162,8 @@ void StepCostRecorder::end_forward() {
 
 // The peak since the previous entry belongs to that entry.
 void StepCostRecorder::see_peak() {
-  last_peak() = device_.memory().peak_allocated;
-  device_.reset_peak();
+  last_peak() = memory_.peak();
+  memory_.reset_peak();
 }
 
 int64_t& StepCostRecorder::last_peak() {
@@ -182,13 +185,34 @@ void StepCostRecorder::before_read(const std::vector<int>& units) {
 // Units are freed before others are gathered, so memory during a read is never above that before or after it.
 void StepCostRecorder::after_read() {
   const double waited_ms = ms_between(read_began_, Clock::now());
-  if (part_ == Part::forward && !now_.run_wait_ms.empty()) now_.run_wait_ms.back() += waited_ms;
+  if (part_ == Part::forward && !now_.run_wait_ms.empty()) {
+    now_.run_wait_ms.back() += waited_ms;
+    now_.costs.sharding.forward_wait_ms += waited_ms;
+  }
   if (part_ != Part::backward) return;
   StepCosts::UnitRead& read = now_.costs.sharding.reads.back();
   read.wait_ms = waited_ms;
-  read.before_bytes = read.peak_bytes = device_.memory().allocated;
+  read.before_bytes = read.peak_bytes = memory_.allocated();
   now_.unpack_wait_ms.back() += waited_ms;
-  device_.reset_peak();
+  memory_.reset_peak();
+}
+
+void StepCostRecorder::begin_change() {
+  device_.synchronize();
+  read_began_ = Clock::now();
+  memory_.begin_change();
+}
+
+void StepCostRecorder::end_change(ChangeTime time) {
+  device_.synchronize();
+  memory_.end_change();
+  const double ms = ms_between(read_began_, Clock::now());
+  if (time == ChangeTime::here) return;
+  if (time == ChangeTime::of_optimizer) now_.update_ms += ms;
+  if (part_ == Part::forward && !now_.run_wait_ms.empty()) now_.run_wait_ms.back() += ms;
+  if (part_ == Part::backward)
+    (now_.unpack_began.size() > now_.unpack_ended.size() ? now_.rerun_wait_ms : now_.unpack_wait_ms.back()) += ms;
+  if (part_ == Part::behind) now_.behind_wait_ms += ms;
 }
 
 // Gradients may be views of one storage, which counts once.
@@ -201,11 +225,11 @@ void StepCostRecorder::see_gradients() {
     if (seen.insert(gradient.storage().unsafeGetStorageImpl()).second)
       bytes += (static_cast<int64_t>(gradient.storage().nbytes()) + grain - 1) / grain * grain;
   }
-  now_.costs.gradient_bytes.push_back(bytes);
+  now_.costs.gradient_bytes.push_back(bytes + (moved_gradients_ ? moved_gradients_() : 0));
 }
 
 void StepCostRecorder::add_moment(Kind kind, int saved) {
-  const int64_t allocated = device_.memory().allocated;
+  const int64_t allocated = memory_.allocated();
   see_gradients();
   now_.costs.moments.push_back({kind, saved, 0, 0, allocated, allocated});
   last_is_read_ = false;
@@ -225,7 +249,7 @@ void StepCostRecorder::unpack_ended(const SavedTensorHandle& tensor) {
   if (part_ != Part::backward || found == tensors_.end()) return;
   now_.unpack_ended.push_back(reruns_ ? mark() : now_.unpack_began.back());
   add_moment(Kind::unpack, found->second);
-  if (reruns_) device_.reset_peak();
+  if (reruns_) memory_.reset_peak();
 }
 
 void StepCostRecorder::release_began(const SavedTensorHandle& tensor) {
@@ -243,7 +267,7 @@ void StepCostRecorder::release_began(const SavedTensorHandle& tensor) {
 
 void StepCostRecorder::release_ended() {
   const ScopedTimer own(own_outside_);
-  if (std::exchange(ending_, false)) device_.reset_peak();
+  if (std::exchange(ending_, false)) memory_.reset_peak();
 }
 
 void StepCostRecorder::end_backward() {
@@ -265,7 +289,7 @@ void StepCostRecorder::end_step() {
   if (part_ != Part::behind) return;
   now_.end = mark(false);
   device_.synchronize();
-  now_.costs.after_peak_bytes = device_.memory().peak_allocated;
+  now_.costs.after_peak_bytes = memory_.peak();
   take_times(now_);
   if (now_.held) take_issue_times(now_);
   steps_.push_back(std::move(now_.costs));
@@ -288,7 +312,6 @@ void StepCostRecorder::take_times(Step& step) const {
     const double wait_ms = step.run_wait_ms[i];
     step.costs.runs[i].ms = without(wait_ms, ms(step.runs[i], step.runs[i + 1]));
     step.costs.runs[i].host_ms = without(wait_ms, ms_between(step.runs[i].host, step.runs[i + 1].host));
-    step.costs.sharding.forward_wait_ms += wait_ms;
   }
   size_t i = 0;
   for (StepCosts::Moment& moment : step.costs.moments) {
@@ -299,8 +322,9 @@ void StepCostRecorder::take_times(Step& step) const {
     if (reruns_) step.costs.rerun_ms += ms(step.unpack_began[i], step.unpack_ended[i]);
     ++i;
   }
+  step.costs.rerun_ms = without(step.rerun_wait_ms, step.costs.rerun_ms);
   step.costs.before_ms = without(step.unpack_wait_ms.front(), ms(step.runs.back(), step.unpack_began.front()));
-  step.costs.after_ms = ms(step.unpack_began.back(), step.end);
+  step.costs.after_ms = without(step.behind_wait_ms, ms(step.unpack_began.back(), step.end)) + step.update_ms;
 }
 
 // How long it takes to issue an op that waits for the device is not seen. It counts as the usual op.

@@ -10,6 +10,9 @@
 // device is held while the host issues some ops, so it never waits for the host within them. The engines' time and the
 // recorder's own are subtracted from the host's. Not recorded if the plan recomputes.
 //
+// If the plan offloads parameters and optimizer states, the costs are those of a plan that does not: begin_change() and
+// end_change() are called around each of their copies and updates, which then run alone.
+//
 // Each op costs two timed events and a reset of the device's peak. Thread: the training thread.
 #pragma once
 
@@ -22,6 +25,7 @@
 #include <vector>
 
 #include "core/base/device/device.h"
+#include "core/engine/step/resident_memory.h"
 #include "core/engine/step/running_op.h"
 #include "core/engine/step/saved_tensor_handle.h"
 #include "core/plan/facts/step_costs.h"
@@ -33,17 +37,24 @@ class StepCostRecorder {
   // Returns the gradients of parameters on the device; some may be undefined.
   using GradientsFunction = std::function<std::vector<at::Tensor>()>;
 
-  // `plan`: the plan that the executor runs.
+  // `plan`: the plan that the executor runs, of activations alone.
   StepCostRecorder(device::Device& device, plan::Plan plan, GradientsFunction gradients)
       : device_(device),
         plan_(std::move(plan)),
         gradients_(std::move(gradients)),
+        memory_(device),
         reruns_(plan_.places(plan::TensorPlacement::recompute)) {}
 
   // From now on records issue times. `engine_time`: what the engines have taken of the host's time, most calls of this
   // recorder included.
   void record_issue_times(std::function<std::chrono::nanoseconds()> engine_time) {
     engine_time_ = std::move(engine_time);
+  }
+
+  // What a plan offloads that is no activation, as of ResidentMemory; `moved_gradients`: of it, gradients.
+  void add_moved(std::function<int64_t()> moved_bytes, std::function<int64_t()> moved_gradients) {
+    memory_.add_moved(std::move(moved_bytes));
+    moved_gradients_ = std::move(moved_gradients);
   }
 
   void begin_step();
@@ -71,6 +82,10 @@ class StepCostRecorder {
   // to read.
   void before_read(const std::vector<int>& units);
   void after_read();
+  // Around a change of what is offloaded. Its time counts as the optimizer's, or not at all, or where it happens.
+  enum class ChangeTime { of_optimizer, none, here };
+  void begin_change();
+  void end_change(ChangeTime time);
 
   // Medians of times and maxima of memory over the recorded steps. Empty if there are none or they did not run the same
   // ops.
@@ -89,8 +104,10 @@ class StepCostRecorder {
     plan::StepCosts costs;
     std::vector<Mark> runs;                        // one per entry, and the end of the last entry
     std::vector<Mark> unpack_began, unpack_ended;  // one per unpack; `unpack_began` also has the end of backward
-    // Host time spent waiting for gathers: after the start of each run; before the first unpack and after each unpack.
+    // Host time spent waiting for gathers, and in changes of what is offloaded: after the start of each run; before the
+    // first unpack and after each unpack.
     std::vector<double> run_wait_ms, unpack_wait_ms = {0};
+    double rerun_wait_ms = 0, behind_wait_ms = 0, update_ms = 0;  // during recomputation; behind backward; of updates
     Mark end;
     bool held = false;
     double optimizer_issue_ms = 0;
@@ -122,6 +139,8 @@ class StepCostRecorder {
   device::Device& device_;
   const plan::Plan plan_;
   const GradientsFunction gradients_;
+  ResidentMemory memory_;
+  std::function<int64_t()> moved_gradients_;
   const bool reruns_;
   Step now_;
   enum class Part { none, forward, backward, behind } part_ = Part::none;
@@ -129,9 +148,9 @@ class StepCostRecorder {
   std::vector<std::weak_ptr<autograd::SavedStorage>> known_;       // weak references: the addresses are not reused
   std::unordered_map<const c10::StorageImpl*, Private> privates_;  // of this forward
   std::unordered_map<const SavedTensorHandle*, int> tensors_;
-  bool last_is_read_ = false;  // the last entry of backward is a read of units
-  std::vector<int> units_;     // units that the next op reads
-  Clock::time_point read_began_;
+  bool last_is_read_ = false;     // the last entry of backward is a read of units
+  std::vector<int> units_;        // units that the next op reads
+  Clock::time_point read_began_;  // or a change of what is offloaded
   std::function<std::chrono::nanoseconds()> engine_time_;
   std::chrono::nanoseconds own_{0};          // host time of this recorder that the engines' time contains
   std::chrono::nanoseconds own_outside_{0};  // the rest of it

@@ -174,9 +174,12 @@ void InterpretedRunner::finish_trace(trace::Trace& trace, result::Measurement& t
 }
 
 StepObserver* InterpretedRunner::start_costs() {
-  if (request_.plan.offloads_activations() || request_.plan.offloads_states()) return nullptr;
+  if (request_.plan.offloads_activations()) return nullptr;
   if (!executor_) make_executor();
-  cost_notes_.emplace(device(), *executor_, request_.plan, parameter_tensors(), sharded_ ? &*sharded_ : nullptr);
+  plan::Plan plan = request_.plan;
+  plan.states.clear();
+  cost_notes_.emplace(device(), *executor_, plan, parameter_tensors(), sharded_ ? &*sharded_ : nullptr,
+                      states_ ? &*states_ : nullptr, request_.training.optimizer_in_backward);
   return &*cost_notes_;
 }
 
@@ -194,12 +197,13 @@ std::optional<plan::StepCosts> InterpretedRunner::finish_costs() {
 plan::StepCosts::States InterpretedRunner::state_costs(const optimizer::Optimizer& optimizer) try {
   using StateUnit = plan::StepCosts::StateUnit;
   plan::StepCosts::States states{request_.training.max_grad_norm > 0, request_.training.optimizer_in_backward, {}};
-  if (sharded_ || states_ || request_.training.optimizer.starts_with("paged_")) return states;
+  if (sharded_ || request_.training.optimizer.starts_with("paged_")) return states;
   std::unordered_map<const void*, size_t> numbers;
   for (size_t i = 0; i < optimizer.parameters().size(); ++i)
     numbers[optimizer.parameters()[i].unsafeGetTensorImpl()] = i;
   const std::vector<plan::BlockFacts>& blocks = session_.facts().blocks;
-  for (const shard::ParameterUnit& unit : shard::find_units(session_.program(), session_.facts())) {
+  for (const shard::ParameterUnit& unit :
+       states_ ? states_->units() : shard::find_units(session_.program(), session_.facts())) {
     const auto block = std::ranges::find(blocks, unit.name, &plan::BlockFacts::region);
     StateUnit& bytes = states.units.emplace_back();
     bytes.name = unit.name;

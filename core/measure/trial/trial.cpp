@@ -171,7 +171,8 @@ class Trial {
     }
     std::optional<plan::StepCosts> costs = runner_.finish_costs();
     if (!costs) return;
-    costs->step_ms = result_.step_ms.median;
+    const bool moves_states = request_.plan.offloads_states();
+    costs->step_ms = moves_states ? costs->recorded_ms(costs->passes) : result_.step_ms.median;
     costs->states = runner_.state_costs(*optimizer_);
     device_.empty_cache();
     if (const device::AllocatorStats lasting = device_.memory(); !device_.emulated())
@@ -186,8 +187,9 @@ class Trial {
                                frames_.phase(phase_, 0, 0);
                                return step();
                              });
-    // These copies are all enqueued at once, as no plan does. They slow a sharded step far more than those of a plan.
-    if (!costs->sharded()) costs->copy_slowdown = loaded.copy_slowdown();
+    // These copies are all enqueued at once, as no plan does. They slow a sharded step far more than those of a plan,
+    // and one that copies its states waits for them.
+    if (!costs->sharded() && !moves_states) costs->copy_slowdown = loaded.copy_slowdown();
     loaded.measure_disk(request_.training, *costs);
     write_file(request_.envelope.costs, nlohmann::json(*costs).dump() + "\n");
   } catch (const c10::OutOfMemoryError& error) {

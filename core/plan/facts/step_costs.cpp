@@ -229,6 +229,14 @@ void read_sharding(const json& json, StepCosts& costs) {
 
 }  // namespace
 
+double StepCosts::recorded_ms(int micro_batches) const {
+  double ms = before_ms + rerun_ms + sharding.forward_wait_ms;
+  for (const Run& run : runs) ms += run.ms;
+  for (const Moment& moment : moments) ms += moment.ms;
+  for (const UnitRead& read : sharding.reads) ms += read.wait_ms;
+  return micro_batches * ms + after_ms;
+}
+
 void to_json(json& json, const StepCosts& costs) {
   nlohmann::json values = nlohmann::json::array(), runs = values, saved = values, moments = values;
   for (const auto& v : costs.values) values.push_back({v.run, v.output, v.bytes, v.cast_of});

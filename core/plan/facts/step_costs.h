@@ -4,7 +4,8 @@
 //   runs       0      1      2    ...          forward, in order: values read, created and saved
 //   moments    unpack s7, end s7, unpack s6 …  backward, in order: saved tensors unpacked and freed
 //
-// The recording plan offloads nothing: activations are kept on the device or recomputed. Byte counts are the
+// The recording plan offloads nothing: activations are kept on the device or recomputed. If it offloaded parameters and
+// optimizer states, times and bytes are those of a step with these on the device. Byte counts are the
 // allocator's allocated bytes; a peak covers the time from its entry to the next one. Gradient accumulation: the last
 // micro-batch is recorded, when gradients are already allocated.
 #pragma once
@@ -138,7 +139,9 @@ struct StepCosts {
   // On the device beside what is allocated: context, libraries, and what the segments of start_bytes have free. 0 on
   // CPU.
   int64_t device_overhead_bytes = 0;
-  double step_ms = 0;                        // median of measured steps without recording, optimizer included
+  // Median of measured steps without recording, optimizer included. If these offloaded parameters or optimizer states:
+  // the sum of recorded times.
+  double step_ms = 0;
   double rerun_ms = 0;                       // recomputation in backward: from unpack requests to their results
   double before_ms = 0;                      // backward, until its first unpack request
   int64_t before_peak_bytes = 0;             // from the end of forward to the first moment
@@ -160,6 +163,8 @@ struct StepCosts {
   IssueTimes issue;
   States states;
 
+  // Sum of the recorded times of a step; of a device that always had work, if there are issue times.
+  double recorded_ms(int micro_batches) const;
   bool has_issue_times() const { return !issue.runs.empty(); }
   bool sharded() const { return !sharding.units.empty(); }
   bool operator==(const StepCosts&) const = default;

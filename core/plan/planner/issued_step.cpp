@@ -28,23 +28,14 @@ void issue(StepCosts& costs) {
   costs.issue = {};
 }
 
-double total_ms(const StepCosts& costs, int passes) {
-  double ms = costs.before_ms + costs.rerun_ms;
-  for (const StepCosts::Run& run : costs.runs) ms += run.ms;
-  for (const StepCosts::Moment& moment : costs.moments) ms += moment.ms;
-  ms += costs.sharding.forward_wait_ms;
-  for (const auto& read : costs.sharding.reads) ms += read.wait_ms;
-  return passes * ms + costs.after_ms;
-}
-
 }  // namespace
 
 IssuedStep issue_step(const StepCosts& costs) {
   IssuedStep step{.costs = costs};
   if (costs.has_issue_times()) issue(step.costs);
-  step.step_ms = total_ms(step.costs, costs.passes);
-  step.pass_ms = total_ms(step.costs, 1);
-  step.idle_ms = std::max(0.0, step.pass_ms - total_ms(costs, 1));
+  step.step_ms = step.costs.recorded_ms(costs.passes);
+  step.pass_ms = step.costs.recorded_ms(1);
+  step.idle_ms = std::max(0.0, step.pass_ms - costs.recorded_ms(1));
   return step;
 }
 

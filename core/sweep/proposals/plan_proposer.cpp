@@ -121,6 +121,7 @@ class SettingSearch {
   // Proposes a trial that records its step costs, for the planner.
   void record(const std::string& name, const plan::Plan& plan) {
     source_ = {name, plan, {}};
+    recorded_.push_back(name);
     proposals_.push_back({name, index_, plan, {}, true});
   }
 
@@ -150,14 +151,33 @@ class SettingSearch {
     plan_first();
   }
 
-  // If the baseline runs out of memory, checkpoint:full may fit, and its step costs serve as well.
+  // If the baseline runs out of memory, checkpoint:full may fit, or what keeps its parameters and optimizer states in
+  // host memory. Their step costs serve as well.
   void begin_smaller(const FinishedProposal& source, bool is_baseline) {
     failed_ += source.name + " ended in " + to_string(source.measurement.outcome);
+    if (!ended_out_of_memory(source.measurement)) return try_all(failed_);
     const auto smaller = std::ranges::find(strategies_, kCommonStrategy, &Strategy::name);
-    if (!is_baseline || !ended_out_of_memory(source.measurement) || smaller == strategies_.end())
-      return try_all(failed_);
+    if (is_baseline && smaller != strategies_.end()) {
+      failed_ += ", ";
+      return record(smaller->name, smaller->plan);
+    }
+    const std::optional<Strategy> smallest =
+        source.measurement.outcome == Outcome::device_oom && (source.name == kCommonStrategy || is_baseline)
+            ? fallback()
+            : std::nullopt;
+    if (!smallest) return try_all(failed_);
     failed_ += ", ";
-    record(smaller->name, smaller->plan);
+    record(smallest->name, smallest->plan);
+  }
+
+  // One that records costs.
+  std::optional<Strategy> fallback() const {
+    for (const Candidate& candidate : candidates_.fallback()) try {
+        plan::Plan plan = candidate.make_plan(program_);
+        if (!plan.offloads_activations()) return Strategy{candidate.name(), std::move(plan), {}};
+      } catch (const UsageError&) {  // for models with blocks
+      }
+    return {};
   }
 
   // Plans for less than the baseline's predicted peak, because the baseline did not fit, whatever the budget is.
@@ -178,11 +198,13 @@ class SettingSearch {
   void try_all(const std::string& why) {
     ended_ = true;
     notes_.push_back(why + ", so there is nothing to plan from: all strategies are tried");
+    const auto has_run = [this](const std::string& name) { return std::ranges::count(recorded_, name) > 0; };
     for (const Strategy& strategy : strategies_)
-      if (strategy.name != source_.name) proposals_.push_back({strategy.name, index_, strategy.plan, {}});
+      if (!has_run(strategy.name)) proposals_.push_back({strategy.name, index_, strategy.plan, {}});
     if (had_room_) return;
     for (const Candidate& candidate : candidates_.fallback()) try {
-        proposals_.push_back({candidate.name(), index_, candidate.make_plan(program_), {}});
+        if (!has_run(candidate.name()))
+          proposals_.push_back({candidate.name(), index_, candidate.make_plan(program_), {}});
       } catch (const UsageError&) {  // for models with blocks
       }
   }
@@ -327,8 +349,9 @@ class SettingSearch {
   int64_t goal_bytes_;       // the planner's budget, so that the measured peak fits
   int64_t least_bytes_ = 0;  // a peak that is known to fit
   std::vector<Strategy> strategies_;
-  Strategy source_;     // whose step costs are recorded
-  std::string failed_;  // what was tried first and failed, for the notes
+  Strategy source_;                    // whose step costs are recorded
+  std::vector<std::string> recorded_;  // it, and those before it
+  std::string failed_;                 // what was tried first and failed, for the notes
   bool had_room_ = true;
   std::unique_ptr<Planner> planner_;
   std::vector<PredictedPlan> planned_;
