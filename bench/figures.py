@@ -2,7 +2,8 @@
 
     python bench/figures.py            # prints each block
     python bench/figures.py --write    # puts them into the documents
-    python bench/figures.py --check    # exit code 1 if a block differs or is in no document (a test)
+    python bench/figures.py --check    # exit code 1 if a block differs or is in no document, or results/raw has a path of
+                                       # the machine that wrote it (a test)
 
 A block is between <!-- NAME --> and <!-- /NAME --> in any of the documents. Times are medians of the kept samples. One
 function computes them for both sides: for an even number, the mean of the middle two.
@@ -20,6 +21,7 @@ HERE = Path(__file__).resolve().parent
 RAW = HERE / "results" / "raw"
 DOCUMENTS = (HERE.parent / "README.md", HERE / "results" / "README.md", *sorted((HERE.parent / "docs").rglob("*.md")))
 GIB = 1 << 30
+MACHINE_PATH = re.compile(r"(?<![\w.])/(tmp|root|home)/")
 ENGINES = {"axolotl-sac": "axolotl, attention offloaded", "axolotl-hidden": "axolotl, block inputs offloaded",
            "torchtune+full": "torchtune, block inputs offloaded", "trl+full": "TRL, block inputs offloaded",
            "swift+full": "ms-swift, block inputs offloaded", "none": "no checkpointing",
@@ -347,17 +349,31 @@ def presets(folder: Path) -> str:
 
 def offloaded_states(folder: Path) -> str:
     """Parameters and optimizer states in host memory, beside the same sweep's resident step."""
-    rows = [["clipping", "cap, GiB", "strategy", "ms", "× resident", "allocated, GiB", "on the device, GiB", "host memory, GiB",
+    rows = [["batch", "clipping", "moments", "allocator", "cap, GiB", "strategy", "ms", "× resident", "allocated, GiB", "on the device, GiB", "host memory, GiB",
              "gradients"]]
-    for name, clipping, cap in (("without-clipping", "no", ""), ("capped", "no", "16"), ("clipped", "yes", "")):
+    runs = (("without-clipping", 4, "no", "bf16", "default", ""), ("capped", 4, "no", "bf16", "default", "16"),
+            ("growing", 4, "no", "bf16", "growing", ""), ("batch-8", 8, "no", "bf16", "growing", ""),
+            ("float32", 4, "no", "float32", "growing", ""), ("clipped", 4, "yes", "bf16", "default", ""))
+    for name, *settings in runs:
         found = trials(folder / f"{name}.json")
         base = ms(found[0]) if name != "capped" else None
         for trial in found:
             gradients = trial["gradients"]
             told = "reference" if gradients["against"] == trial["strategy"] else "equal" if gradients["equal"] else "differ"
-            rows.append([clipping, cap, f"`{trial['strategy']}`", f"{ms(trial):.0f}", f"{ms(trial) / base:.3f}" if base else "",
+            rows.append([*map(str, settings), f"`{trial['strategy']}`", f"{ms(trial):.0f}", f"{ms(trial) / base:.3f}" if base else "",
                          f"{peak(trial):.2f}", f"{peak(trial, 'device'):.2f}", f"{trial['host_bytes'] / GIB:.1f}",
                          told])
+    return table(rows)
+
+
+def state_loops(folder: Path) -> str:
+    """The exported plan in a plain loop, beside memtune's trial and a loop with everything on the device."""
+    rows = [["call", "what", "clipping", "micro-batches", "ms", "allocated, GiB"]]
+    for line in (folder / "loops.jsonl").read_text().splitlines():
+        run = json.loads(line)
+        what = "memtune's trial" if run.get("trial") else "loop under the plan" if run["plan"] else "loop, all on the GPU"
+        rows.append([str(run["call"]), what, "yes" if run.get("clip") else "no", str(run.get("accumulate", 1)),
+                     f"{run['ms']:.0f}", f"{run['allocated_gib']:.2f}"])
     return table(rows)
 
 
@@ -370,8 +386,10 @@ BLOCKS |= {name: lambda folder, make=make: make(folder.parent / STATES)
 BLOCKS["models"] = lambda folder: models(folder.parent / "h200-models")
 BLOCKS["causes"] = lambda folder: causes(folder.parent / "h200-oom")
 BLOCKS["commands"] = lambda folder: commands(folder.parent / "h200-commands")
+BLOCKS["commands-quiet"] = lambda folder: commands(folder.parent / "h200-commands-quiet")
 BLOCKS["presets"] = lambda folder: presets(folder.parent / "h200-presets")
 BLOCKS["offloaded-states"] = lambda folder: offloaded_states(folder.parent / "h200-states")
+BLOCKS["state-loops"] = lambda folder: state_loops(folder.parent / "h200-states")
 BLOCKS["smallest"] = lambda folder: smallest(folder.parent / CAPS)
 BLOCKS |= {name: lambda folder, make=make: make(folder.parent / CARDS)
            for name, make in {"card": card, "card-errors": card_errors}.items()}
@@ -403,10 +421,13 @@ def main() -> int:
     if options.write:
         for path, text in texts.items():
             path.write_text(text)
+    private = [path for path in sorted(RAW.rglob("*.json*")) if options.check and MACHINE_PATH.search(path.read_text())]
+    for path in private:
+        print(f"{path.relative_to(HERE)} has a path of the machine that wrote it: write FOLDER", file=sys.stderr)
     if wrong and (options.write or options.check):
         print(f"not in the documents as {options.raw} has it: {', '.join(wrong)}; --write puts it in", file=sys.stderr)
         return 1
-    return 0
+    return 1 if private else 0
 
 
 if __name__ == "__main__":
