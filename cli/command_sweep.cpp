@@ -11,8 +11,8 @@
 #include "core/base/error.h"
 #include "core/base/shell_line.h"
 #include "core/base/text.h"
+#include "core/sweep/commands/engine_guided_variant_selector.h"
 #include "core/sweep/commands/trainer_variants.h"
-#include "core/sweep/commands/variant_selector.h"
 
 namespace memtune::cli {
 namespace {
@@ -44,7 +44,7 @@ void say_next(const CommandSweepFlags& flags, const sweep::SweepResult& result) 
   if (!result.report.planned) return say(console, "next: " + shell_line(row->command));
   const std::string run = "memtune export" + flags.folder.argument();
   std::vector<std::string> lines;
-  for (const report::AnswerAlternative& alternative : report::alternatives(result.report)) {
+  for (const report::TrainerSettingsOrPlanAnswer& alternative : report::alternatives(result.report)) {
     if (!alternative.fits) continue;
     const std::string into = flags.config.empty() ? "" : " --into " + shell_line({flags.config});
     if (alternative.by_plan)
@@ -65,15 +65,15 @@ int sweep_command(CommandSweepFlags flags) {
   if (!flags.like.empty()) flags.settings.native = sweep::engine_results(flags.like);
   sweep::add_variants({flags.command, flags.tries, flags.trainer, flags.config, flags.allowed}, flags.settings.sweep);
   Progress progress(flags.answer.console, &flags.folder);
-  std::optional<sweep::NativeSweeps> native;
-  std::optional<sweep::VariantSelector> planned;
+  std::optional<sweep::EngineSweepRunner> native;
+  std::optional<sweep::EngineGuidedVariantSelector> planned;
   if (flags.native) {
     const int64_t cap = flags.settings.sweep.memory_cap_bytes;
     native.emplace(*flags.native, progress);
     planned.emplace(*native, flags.native->strategies,
                     flags.settings.budget_bytes > 0 ? flags.settings.budget_bytes : cap, flags.plan_asked,
                     flags.settings.dry_run);
-    flags.settings.choose = [&](std::span<const sweep::SweepTrial> tried, sweep::CommandSweepRecord& sweep) {
+    flags.settings.choose = [&](std::span<const sweep::SweepTrialState> tried, sweep::CommandSweepRecord& sweep) {
       return planned->next(tried, sweep);
     };
   }

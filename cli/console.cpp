@@ -37,7 +37,7 @@ int terminal_width(int descriptor) {
   return ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : kUsualWidth;
 }
 
-report::TerminalStyle table_style(const ConsoleFlags& flags) {
+report::TerminalCapabilities table_style(const ConsoleFlags& flags) {
   const int width = terminal_width(STDOUT_FILENO);
   const bool color = width > 0 && !flags.no_color && !is_set("NO_COLOR") && !dumb_terminal();
   return {color, width > 0 ? width : kUsualWidth};

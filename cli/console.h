@@ -16,7 +16,7 @@ struct ConsoleFlags {
 
 // The table style for stdout: width of the terminal, and colors on a terminal (unless NO_COLOR, TERM=dumb or
 // --no-color).
-report::TerminalStyle table_style(const ConsoleFlags& flags);
+report::TerminalCapabilities table_style(const ConsoleFlags& flags);
 
 // Width of the terminal at `descriptor` in columns; 0 if it is no terminal.
 int terminal_width(int descriptor);

@@ -57,7 +57,7 @@ report::TextStyle paint_of(const std::string& status) {
                             : report::TextStyle::bad;
 }
 
-std::string as_text(const std::vector<ReceivedDoctorCheck>& checks, report::TerminalStyle style) {
+std::string as_text(const std::vector<ReceivedDoctorCheck>& checks, report::TerminalCapabilities style) {
   int names = 0;
   for (const ReceivedDoctorCheck& check : checks) names = std::max(names, display_width(check.name));
   const int column = names + 8;

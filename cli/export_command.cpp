@@ -121,7 +121,7 @@ void say_other_names(const ExportFlags& flags) {
 }
 
 int print_check(const sweep::ConfigToCheck& config) {
-  const sweep::CheckedConfig check = sweep::check_trainer_config(config);
+  const sweep::ConfigCheckReport check = sweep::check_trainer_config(config);
   write_output("-", check.text);
   return check.works ? kDone : kFailed;
 }
@@ -129,7 +129,7 @@ int print_check(const sweep::ConfigToCheck& config) {
 int run_command(const ExportFlags& flags) {
   check_flags(flags);
   say_other_names(flags);
-  trainer::ExportSettings settings{releases_of(flags.releases), "", ""};
+  trainer::ConfigExportOptions settings{releases_of(flags.releases), "", ""};
   if (!flags.check.empty()) return print_check({flags.trainer, flags.check, flags.run, settings.releases});
   const sweep::FinishedRun run = sweep::open_run(flags.run);
   if (is_of_commands(run.report)) {

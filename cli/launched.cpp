@@ -10,7 +10,7 @@
 #include "core/sweep/loop/command_line.h"
 #include "core/sweep/ranks/rendezvous.h"
 #include "core/sweep/ranks/worker.h"
-#include "core/sweep/ranks/worker_group.h"
+#include "core/sweep/ranks/worker_coordinator.h"
 
 namespace memtune::cli {
 namespace {
@@ -34,7 +34,7 @@ int run_launched(sweep::SweepSettings settings, const ConsoleFlags& console,
     const auto coordinator = sweep::join_coordinator(*launch, rendezvous);
     return sweep::run_worker(*launch, *coordinator, settings.request, timeout);
   }
-  const std::unique_ptr<sweep::WorkerGroup> workers = sweep::accept_workers(*launch, rendezvous);
+  const std::unique_ptr<sweep::WorkerCoordinator> workers = sweep::accept_workers(*launch, rendezvous);
   settings.workers = workers.get();
   try {
     const int code = act(settings);

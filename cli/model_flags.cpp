@@ -9,8 +9,8 @@
 #include "cli/flags.h"
 #include "cli/offer.h"
 #include "cli/option_groups.h"
-#include "core/base/builtin_profile.h"
 #include "core/base/device/cuda_module.h"
+#include "core/base/embedded_profile_file.h"
 #include "core/base/error.h"
 #include "core/base/open_file.h"
 #include "core/base/text.h"
@@ -18,7 +18,7 @@
 #include "core/model/pt2/pt2_archive.h"
 #include "core/model/pt2/pt2_program.h"
 #include "core/model/source/builtin_model.h"
-#include "core/model/source/model_file_info.h"
+#include "core/model/source/detected_model_format.h"
 #include "core/model/transformers/hub_cache.h"
 #include "core/model/transformers/transformers_config.h"
 #include "core/plan/strategy/strategy.h"
@@ -45,8 +45,8 @@ constexpr int64_t kConfigBatch = 2, kConfigSequence = 128;  // defaults of --bat
 }
 
 // Checks that need no LibTorch. The trial process makes the others when it loads the model.
-model::ModelFileInfo check_file(const std::string& path) {
-  model::ModelFileInfo file = model::inspect_model_file(path);
+model::DetectedModelFormat check_file(const std::string& path) {
+  model::DetectedModelFormat file = model::inspect_model_file(path);
   if (!file.unusable_reason.empty()) model::refuse_model(path, file.unusable_reason);
   return file;
 }
@@ -122,7 +122,7 @@ void read_inputs(const ModelFlags& flags, plan::TrialRequest& request) {
   request.model.inputs_file = fs::absolute(flags.inputs_file).string();
 }
 
-void add_libraries(const std::vector<std::string>& paths, plan::ModelSource& model) {
+void add_libraries(const std::vector<std::string>& paths, plan::ModelAndInputSource& model) {
   for (const std::string& path : paths) {
     require_file("--library", path);
     model.libraries.push_back(fs::absolute(path).string());
@@ -166,7 +166,7 @@ void use_decoder(const model::TransformersConfig& model, const plan::InputSpec& 
 void use_profile(const std::string& name, SweepSettings& settings) {
   if (const auto& numbers = settings.request.model.arguments; !numbers.empty())
     throw UsageError("--input " + numbers.front() + ": the profile '" + name + "' takes tokens alone");
-  const BuiltinProfile& text = find_profile("models", name);
+  const EmbeddedProfileFile& text = find_profile("models", name);
   const model::BuiltinModel profile = model::parse_model_profile(name, text.json);
   settings.model = name + " (profile)";
   settings.request.model.profile = text.json;
@@ -199,7 +199,7 @@ void look_at_exported(const fs::path& path, SweepSettings& settings) try {
 
 // A recorded program is fixed, so these flags do not change it.
 void check_attention(const ModelFlags& flags, const SweepSettings& settings) {
-  const plan::ModelSource& model = settings.request.model;
+  const plan::ModelAndInputSource& model = settings.request.model;
   const bool config = !model.profile.empty() || model.path.ends_with(".json");
   for (const auto& [flag, asked] : {std::pair("--attention", !flags.attention.empty()), std::pair("--pack", flags.pack),
                                     std::pair("--padding", settings.request.training.padding > 0)})
@@ -224,7 +224,7 @@ void choose_model(const ModelFlags& flags, SweepSettings& settings) {
   const fs::path given = cached.value_or(flags.model);
   // A folder is not a model, so it does not hide a profile of the same name.
   if (fs::exists(given) && !(is_profile && fs::is_directory(given))) {
-    const model::ModelFileInfo file = check_file(given);
+    const model::DetectedModelFormat file = check_file(given);
     const bool of_config = !file.config.empty();
     const fs::path path = fs::absolute(of_config ? file.config : given);
     check_utf8("--model", path.string());
@@ -263,7 +263,7 @@ std::string choose_device(const std::string& device, std::vector<std::string>& n
 
 std::vector<std::string> profile_names(std::string_view kind) {
   std::vector<std::string> names;
-  for (const BuiltinProfile& profile : profiles()) {
+  for (const EmbeddedProfileFile& profile : profiles()) {
     if (profile.kind == kind) names.emplace_back(profile.name);
   }
   return names;

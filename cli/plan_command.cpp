@@ -45,7 +45,7 @@ or matmul, attention, norm, cheap).)";
 struct PlanFromRunFlags {
   std::string run, batch, ranks, link_rates, output, json;
   std::vector<std::string> budgets;
-  sweep::MachineNames machine;
+  sweep::SourceTargetMachineNames machine;
 };
 
 struct PlanFlags {
@@ -82,11 +82,11 @@ int show(const plan::PlanFile& file, const PlanFlags& flags) {
   return kDone;
 }
 
-sweep::LinkRates link_rates_flag(const std::string& text) {
+sweep::HostLinkBandwidth link_rates_flag(const std::string& text) {
   const std::vector<std::string> parts = split(text, ',');
   if (parts.size() != 2) throw UsageError("--link-rates: '" + text + "' is not OUT,IN in GB/s, such as 37,47");
-  const sweep::LinkRates rates{parse_number(trim(parts[0]), "--link-rates"),
-                               parse_number(trim(parts[1]), "--link-rates")};
+  const sweep::HostLinkBandwidth rates{parse_number(trim(parts[0]), "--link-rates"),
+                                       parse_number(trim(parts[1]), "--link-rates")};
   if (!(rates.out_gb_per_s > 0 && rates.out_gb_per_s < 1e6 && rates.in_gb_per_s > 0 && rates.in_gb_per_s < 1e6))
     throw UsageError("--link-rates: '" + text + "' has a rate that no link has");
   return rates;

@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include "core/answer/trainer/memtune_flags.h"
+#include "core/answer/trainer/config_to_flags_translation.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/open_file.h"
@@ -15,14 +15,14 @@ namespace {
 namespace fs = std::filesystem;
 
 // "--batch 2 (micro_batch_size)".
-std::string told(const trainer::MemtuneFlag& flag) {
+std::string told(const trainer::MemtuneFlagFromConfig& flag) {
   return "--" + flag.name + (flag.value == "true" ? "" : " " + flag.value) +
          (flag.keys.empty() ? "" : " (" + join(flag.keys, ", ") + ")");
 }
 
 // `config` is a path. With words, the command is measured already.
-[[noreturn]] void refuse(const trainer::MemtuneFlags& native, const std::string& trainer, const std::string& config,
-                         const std::string& name, const std::vector<std::string>& words) {
+[[noreturn]] void refuse(const trainer::ConfigToFlagsTranslation& native, const std::string& trainer,
+                         const std::string& config, const std::string& name, const std::vector<std::string>& words) {
   const std::string way = shell_line({"memtune", "sweep", "--trainer", trainer, "--config", config}) + " -- " +
                           (native.command.empty() ? "COMMAND" : native.command);
   throw UsageError(name + ": " + join(native.refusals, "; ") +
@@ -38,12 +38,12 @@ TrainerConfig take_trainer_config(CLI::App& command, const std::string& trainer,
     throw UsageError("--trainer goes with --config FILE, which says how it trains, or with its command behind --");
   if (!config.empty()) require_file("--config", config);
   const std::string file = fs::path(config).filename().string(), name = file.empty() ? "the command" : file;
-  const trainer::MemtuneFlags native =
+  const trainer::ConfigToFlagsTranslation native =
       trainer::native_flags(trainer, config.empty() ? "" : read_file(config), file, words,
-                            text_only ? trainer::ImagePolicy::left_out : trainer::ImagePolicy::refused);
+                            text_only ? trainer::ImageTrainingPolicy::left_out : trainer::ImageTrainingPolicy::refused);
   if (!native.refusals.empty()) refuse(native, trainer, config, name, words);
   std::vector<std::string> taken;
-  for (const trainer::MemtuneFlag& flag : native.flags) {
+  for (const trainer::MemtuneFlagFromConfig& flag : native.flags) {
     CLI::Option* option = command.get_option("--" + flag.name);
     if (option->count() > 0) continue;
     option->add_result(flag.value);

@@ -77,7 +77,7 @@ std::string fixed(double value, int digits) {
   return text;
 }
 
-ByteUnit unit_for(int64_t largest_bytes) {
+ByteDisplayUnit unit_for(int64_t largest_bytes) {
   if (largest_bytes >= 1 << 30) return {"GiB", 1 << 30};
   if (largest_bytes >= 1 << 20) return {"MiB", 1 << 20};
   return {"KiB", 1 << 10};

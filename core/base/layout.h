@@ -28,11 +28,11 @@ int digits_for(double smallest);
 std::string fixed(double value, int digits);
 
 // The largest unit in which `largest_bytes` is at least 1: GiB on an accelerator, MiB for a toy model.
-struct ByteUnit {
+struct ByteDisplayUnit {
   const char* name;
   double bytes;
 };
-ByteUnit unit_for(int64_t largest_bytes);
+ByteDisplayUnit unit_for(int64_t largest_bytes);
 
 // "41 ms", "1.8 ms".
 std::string ms_text(double ms);

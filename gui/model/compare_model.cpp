@@ -180,7 +180,7 @@ Scatter make_scatter(const Run& run) {
   for (size_t i = 0; i < run.reports.size(); ++i) {
     for (const result::PredictedFrontier& frontier : run.reports[i].frontiers) {
       scatter.frontiers.push_back({i, {}});
-      for (const result::ParetoPoint& point : placed(frontier, by_run[i], ranking, scatter.unit, slowest))
+      for (const result::ParetoPlotPoint& point : placed(frontier, by_run[i], ranking, scatter.unit, slowest))
         scatter.frontiers.back().points.push_back({.peak = point.peak, .time = point.time});
     }
   }

@@ -43,11 +43,11 @@ struct Front {
   std::vector<ParetoDot> points;  // from the smallest peak up
 };
 struct Scatter {
-  std::vector<ParetoDot> points;  // of trials that worked
-  std::vector<Front> fronts;      // one per report, batch and sequence
-  std::vector<Front> frontiers;   // of simulated plans, with only peak and time
-  std::vector<double> budgets;    // of the runs, in `unit`, if near the peaks
-  ByteUnit unit{"GiB", 1};        // of peaks
+  std::vector<ParetoDot> points;   // of trials that worked
+  std::vector<Front> fronts;       // one per report, batch and sequence
+  std::vector<Front> frontiers;    // of simulated plans, with only peak and time
+  std::vector<double> budgets;     // of the runs, in `unit`, if near the peaks
+  ByteDisplayUnit unit{"GiB", 1};  // of peaks
   std::string time_label = "step ms", time_unit = "ms";
   int time_digits = 1;
 };
@@ -66,7 +66,7 @@ struct OverlaySide {
 };
 struct Overlay {
   OverlaySide a, b;
-  ByteUnit unit{"GiB", 1};  // of both curves
+  ByteDisplayUnit unit{"GiB", 1};  // of both curves
   findings::TraceDiff diff;
 };
 Overlay make_overlay(const LoadedTrace& a, const LoadedTrace& b);

@@ -38,7 +38,7 @@ std::string module_at(const Trace& trace, const std::vector<const TraceEvent*>& 
     if (event.end_ns < time_ns) continue;
     const std::string& name = trace.names[event.name];
     if (event.region.kind != RegionKind::block) return name;
-    return trace::family(trace::MemoryOwner{trace::OwnerKind::block, name, event.region.block});
+    return trace::family(trace::MemoryOwner{trace::MemoryOwnerKind::block, name, event.region.block});
   }
   return "";
 }

@@ -17,14 +17,14 @@ int64_t last_not_after(const std::vector<int64_t>& times, int64_t time) {
 // Steady owners first, then the blocks in order, then short-lived ones.
 std::pair<int, int> order_of(const trace::MemoryOwner& owner) {
   switch (owner.kind) {
-    case trace::OwnerKind::parameters: return {0, 0};
-    case trace::OwnerKind::optimizer: return {0, 1};
-    case trace::OwnerKind::inputs: return {0, 2};
-    case trace::OwnerKind::block: return {1, owner.block};
-    case trace::OwnerKind::gradients: return {2, 0};
-    case trace::OwnerKind::prefetched:
-    case trace::OwnerKind::outside:
-    case trace::OwnerKind::work_space: break;
+    case trace::MemoryOwnerKind::parameters: return {0, 0};
+    case trace::MemoryOwnerKind::optimizer: return {0, 1};
+    case trace::MemoryOwnerKind::inputs: return {0, 2};
+    case trace::MemoryOwnerKind::block: return {1, owner.block};
+    case trace::MemoryOwnerKind::gradients: return {2, 0};
+    case trace::MemoryOwnerKind::prefetched:
+    case trace::MemoryOwnerKind::outside:
+    case trace::MemoryOwnerKind::work_space: break;
   }
   return {3, 0};
 }
@@ -46,8 +46,8 @@ std::vector<std::vector<size_t>> families_of(const std::vector<OwnerCurve>& owne
   std::vector<std::vector<size_t>> families;
   for (size_t i = 0; i < owners.size(); ++i) {
     const trace::MemoryOwner& owner = owners[i].owner;
-    const bool same = owner.kind == trace::OwnerKind::block && i > 0 &&
-                      owners[i - 1].owner.kind == trace::OwnerKind::block &&
+    const bool same = owner.kind == trace::MemoryOwnerKind::block && i > 0 &&
+                      owners[i - 1].owner.kind == trace::MemoryOwnerKind::block &&
                       family(owners[i - 1].owner) == family(owner);
     if (!same) families.emplace_back();
     families.back().push_back(i);

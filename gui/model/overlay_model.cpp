@@ -24,7 +24,7 @@ uint64_t column_of(const TimeInterval& step) {
   return step.end > step.start ? std::max<uint64_t>(1, length(step.start, step.end) / kColumns) : 1;
 }
 
-void add_curve(const LoadedTrace& loaded, const TimeInterval& step, const ByteUnit& unit, OverlaySide& side) {
+void add_curve(const LoadedTrace& loaded, const TimeInterval& step, const ByteDisplayUnit& unit, OverlaySide& side) {
   const MemoryModel& memory = loaded.timeline.memory;
   if (memory.empty() || step.end <= step.start) return;
   const uint64_t whole = length(step.start, step.end), width = column_of(step);
@@ -72,7 +72,7 @@ Intervals closed(const Intervals& set, uint64_t gap) {
 }
 
 void add_activity(const LoadedTrace& loaded, const TimeInterval& step, OverlaySide& side) {
-  const trace::StepTimeBreakdown breakdown = trace::find_step_time_breakdown(loaded.trace, {step});
+  const trace::StepActivityIntervals breakdown = trace::find_step_time_breakdown(loaded.trace, {step});
   const std::array<const Intervals*, 6> sets = {&breakdown.compute,     &breakdown.in,   &breakdown.out,
                                                 &breakdown.collectives, &breakdown.wait, &breakdown.idle};
   for (size_t kind = 0; kind < sets.size(); ++kind) {
@@ -82,7 +82,7 @@ void add_activity(const LoadedTrace& loaded, const TimeInterval& step, OverlaySi
   }
 }
 
-OverlaySide make_side(const LoadedTrace& loaded, const TimeInterval& step, const ByteUnit& unit) {
+OverlaySide make_side(const LoadedTrace& loaded, const TimeInterval& step, const ByteDisplayUnit& unit) {
   OverlaySide side;
   side.step_ms = ms_since(step.end, step);
   add_curve(loaded, step, unit, side);

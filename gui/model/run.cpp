@@ -90,7 +90,7 @@ void Run::add(const fs::path& path) {
     const sweep::RunDirectory directory(path);
     const sweep::SweepRecord record = directory.read_record();
     reports.push_back(sweep::make_report(directory, record));
-    for (const plan::BlockFacts& block : record.facts.program.blocks) names.push_back(block.region);
+    for (const plan::BlockModulePath& block : record.facts.program.blocks) names.push_back(block.region);
     for (const result::TrialRow* row : ranked(reports.back().rows))
       trials.emplace_back(index, prefix + result::label(*row), *row, under(path, row->measurement.trace),
                           under(path, row->measurement.plan), record.budget_bytes);

@@ -31,7 +31,7 @@ bool begin_facts(const char* id) {
 
 std::string bytes_or_nothing(int64_t bytes) { return bytes > 0 ? format_bytes(bytes) : ""; }
 
-void value_facts(const trace::TracedValue& value) {
+void value_facts(const trace::TracedActivation& value) {
   fact("region", value.region);
   fact("placement", value.placement);
   fact("recompute", value.reason);
@@ -64,7 +64,7 @@ void draw_event(const trace::Trace& trace, const trace::TraceEvent& event) {
   ImGui::EndTable();
 }
 
-void draw_value(const trace::TracedValue& value) {
+void draw_value(const trace::TracedActivation& value) {
   swatch(placement_color(value.placement));
   ImGui::TextWrapped("%s", value.name.c_str());
   if (!begin_facts("value")) return;
@@ -125,7 +125,7 @@ void draw_trial(const AppState& state, const LoadedTrace& loaded) {
   if (measured.step_ms.median > 0) fact("step", fixed(measured.step_ms.median, 1) + " ms");
   fact("peak", bytes_or_nothing(measured.peak_bytes.allocated));
   fact("events", format_count(loaded.trace.events.size()));
-  const trace::Provenance& origin = loaded.trace.origin;
+  const trace::TraceProvenance& origin = loaded.trace.origin;
   fact("model", origin.model);
   fact("written", origin.written);
   fact("memtune", origin.memtune);

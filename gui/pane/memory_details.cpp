@@ -71,12 +71,13 @@ void draw_owners(const MemoryModel& memory, const Stack& stack) {
 }
 
 bool holds_values(const trace::MemoryOwner& owner) {
-  return owner.kind == trace::OwnerKind::block || owner.kind == trace::OwnerKind::outside ||
-         owner.kind == trace::OwnerKind::prefetched;
+  return owner.kind == trace::MemoryOwnerKind::block || owner.kind == trace::MemoryOwnerKind::outside ||
+         owner.kind == trace::MemoryOwnerKind::prefetched;
 }
 
 // The tensors that blocks hold. Memory that belongs to no tensor of the plan, or is being copied, has no name.
-void draw_tensors(const MemoryModel& memory, const Stack& stack, const std::vector<trace::ResidentValueGroup>& values) {
+void draw_tensors(const MemoryModel& memory, const Stack& stack,
+                  const std::vector<trace::ResidentActivationGroup>& values) {
   int64_t rest = 0;
   for (size_t i = 0; i < memory.owners.size(); ++i)
     if (holds_values(memory.owners[i].owner)) rest += stack.owned_bytes[i];

@@ -130,14 +130,15 @@ void draw_peak(const MemoryModel& memory, const LaneFrame& frame, const Scale& s
 ImU32 owner_color(const MemoryModel& model, size_t index) {
   if (index >= model.owners.size()) return with_alpha(palette().faint_text, 0.55F);
   switch (model.owners[index].owner.kind) {
-    case trace::OwnerKind::parameters: return series_color(10);
-    case trace::OwnerKind::optimizer: return series_color(4);
-    case trace::OwnerKind::inputs: return series_color(9);
-    case trace::OwnerKind::prefetched: return series_color(2);
-    case trace::OwnerKind::gradients: return series_color(1);
-    case trace::OwnerKind::block: return with_alpha(series_color(6), index % 2 == 0 ? 1 : 0.72F);  // neighbours differ
-    case trace::OwnerKind::outside:
-    case trace::OwnerKind::work_space: break;
+    case trace::MemoryOwnerKind::parameters: return series_color(10);
+    case trace::MemoryOwnerKind::optimizer: return series_color(4);
+    case trace::MemoryOwnerKind::inputs: return series_color(9);
+    case trace::MemoryOwnerKind::prefetched: return series_color(2);
+    case trace::MemoryOwnerKind::gradients: return series_color(1);
+    case trace::MemoryOwnerKind::block:
+      return with_alpha(series_color(6), index % 2 == 0 ? 1 : 0.72F);  // neighbours differ
+    case trace::MemoryOwnerKind::outside:
+    case trace::MemoryOwnerKind::work_space: break;
   }
   return series_color(3);
 }

@@ -83,12 +83,13 @@ ShowRequest read_place(const AppState& state, const std::string& text) {
     show.range = trace::TimeInterval{static_cast<int64_t>(middle - reach), static_cast<int64_t>(middle + reach)};
     return show;
   }
-  const std::vector<trace::TracedValue>& values = loaded.trace.values;
-  auto found =
-      std::find_if(values.begin(), values.end(), [&](const trace::TracedValue& value) { return value.name == text; });
+  const std::vector<trace::TracedActivation>& values = loaded.trace.values;
+  auto found = std::find_if(values.begin(), values.end(),
+                            [&](const trace::TracedActivation& value) { return value.name == text; });
   if (found == values.end())
-    found = std::find_if(values.begin(), values.end(),
-                         [&](const trace::TracedValue& value) { return value.name.find(text) != std::string::npos; });
+    found = std::find_if(values.begin(), values.end(), [&](const trace::TracedActivation& value) {
+      return value.name.find(text) != std::string::npos;
+    });
   if (found == values.end())
     throw UsageError("--at: '" + text + "' is neither a time in milliseconds nor \"peak\" nor a value of the trace");
   show.value = trace::ValueId(static_cast<size_t>(found - values.begin()));

@@ -12,7 +12,7 @@ using namespace memtune;
 using namespace memtune::attach;
 using memtune::result::MemoryKind;
 using memtune::result::Outcome;
-using memtune::trace::OwnerKind;
+using memtune::trace::MemoryOwnerKind;
 
 namespace {
 
@@ -75,9 +75,9 @@ TEST_CASE("the curve of the trace has the measured peak and its owners") {
   for (const trace::OwnerMemorySample& each : trace.owned)
     if (each.time_ns <= 40) held[each.owner] = each.bytes;
   for (size_t i = 0; i < held.size(); ++i)
-    CHECK(held[i] == (trace.owners[i].kind == OwnerKind::parameters ? 400
-                      : trace.owners[i].name == "activations"       ? 450
-                                                                    : 0));
+    CHECK(held[i] == (trace.owners[i].kind == MemoryOwnerKind::parameters ? 400
+                      : trace.owners[i].name == "activations"             ? 450
+                                                                          : 0));
   CHECK(trace.owned.back().bytes == 0);  // of the activations
 }
 

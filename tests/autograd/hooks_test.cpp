@@ -36,7 +36,7 @@ TEST_CASE("saved tensors go through the packer only inside a scope") {
   at::Tensor plain = x.grad().clone();
   x.mutable_grad().reset();
   {
-    HookScope hooks(&keeper);
+    SavedTensorHooksScope hooks(&keeper);
     at::sigmoid(x).sum().backward();
   }
   CHECK(keeper.packed == 1);
@@ -49,11 +49,11 @@ TEST_CASE("saved tensors go through the packer only inside a scope") {
 TEST_CASE("the innermost scope decides and a pause means no hooks") {
   Keeper outer, inner;
   at::Tensor x = leaf();
-  HookScope first(&outer);
+  SavedTensorHooksScope first(&outer);
   {
-    HookScope second(&inner);
+    SavedTensorHooksScope second(&inner);
     at::sigmoid(x);
-    HookPause pause;
+    SavedTensorHooksPause pause;
     at::sigmoid(x);
   }
   CHECK(outer.packed == 0);
@@ -66,13 +66,13 @@ TEST_CASE("a packed tensor dies with the graph and is unpacked once per backward
   Keeper keeper;
   at::Tensor x = leaf();
   {
-    HookScope hooks(&keeper);
+    SavedTensorHooksScope hooks(&keeper);
     at::sigmoid(x);  // never unpacked
   }
   CHECK(keeper.alive == 0);
   at::Tensor y;
   {
-    HookScope hooks(&keeper);
+    SavedTensorHooksScope hooks(&keeper);
     y = at::sigmoid(x).sum();
   }
   CHECK(keeper.alive == 1);
@@ -89,7 +89,7 @@ TEST_CASE("an exception of a packer reaches the caller and autograd works afterw
   } refuses;
   at::Tensor x = leaf();
   {
-    HookScope hooks(&refuses);
+    SavedTensorHooksScope hooks(&refuses);
     CHECK_THROWS_WITH(at::sigmoid(x), doctest::Contains("no room"));
   }
   at::sigmoid(x).sum().backward();

@@ -152,7 +152,7 @@ struct Prepared {
 
   at::Tensor forward() {
     executor.begin_step();
-    autograd::HookScope hooks(&executor);
+    autograd::SavedTensorHooksScope hooks(&executor);
     at::Tensor loss = interpreter.run({model.input()}, &executor).toTensor();
     executor.end_forward();
     return loss;

@@ -16,7 +16,7 @@ using namespace memtune::findings;
 using memtune::plan::Plan;
 using memtune::result::Measurement;
 using memtune::trace::EventKind;
-using memtune::trace::OwnerKind;
+using memtune::trace::MemoryOwnerKind;
 using memtune::trace::Pass;
 using memtune::trace::RegionId;
 using memtune::trace::RegionKind;
@@ -291,7 +291,7 @@ TEST_CASE("another optimizer is advised if its states hold the peak and not if p
   made.step(0, 100);
   made.kernel(0, 100);
   made.trace.memory = {{10 * kMs, 10 * kGiB}};
-  made.trace.owners = {{OwnerKind::parameters, "parameters"}, {OwnerKind::optimizer, "optimizer"}};
+  made.trace.owners = {{MemoryOwnerKind::parameters, "parameters"}, {MemoryOwnerKind::optimizer, "optimizer"}};
   made.trace.owned = {{0, 0, 8 * kGiB}, {0, 1, kGiB}};
   CHECK(find_in(made, measured(100))[0].advice == "no strategy offloads that; a smaller --dtype shrinks it");
   made.trace.owned = {{0, 0, kGiB}, {0, 1, 8 * kGiB}};
@@ -306,7 +306,7 @@ TEST_CASE("the peak finding names the largest owner and the place and the advice
   made.kernel(0, 100);
   made.region(50, 60, RegionId::of_block(3, Pass::backward), "layers.3 backward");
   made.trace.memory = {{10 * kMs, 4 * kGiB}, {55 * kMs, 10 * kGiB}, {90 * kMs, 5 * kGiB}};
-  made.trace.owners = {{OwnerKind::parameters, "parameters"}, {OwnerKind::block, "layers.3", 3}};
+  made.trace.owners = {{MemoryOwnerKind::parameters, "parameters"}, {MemoryOwnerKind::block, "layers.3", 3}};
   made.trace.owned = {{0, 0, 3 * kGiB}, {50 * kMs, 1, 6 * kGiB}, {80 * kMs, 1, 0}};
   auto findings = find_in(made, measured(100));
   REQUIRE(findings.size() == 1);
@@ -331,7 +331,7 @@ TEST_CASE("a fused loss is advised if the head's work space holds the peak and t
     made.add(EventKind::op, 40, 50, loss);
     made.region(50, 60, {where, Pass::backward}, "head backward");
     made.trace.memory = {{55 * kMs, 10 * kGiB}};
-    made.trace.owners = {{OwnerKind::parameters, "parameters"}};
+    made.trace.owners = {{MemoryOwnerKind::parameters, "parameters"}};
     made.trace.owned = {{0, 0, kGiB}};
     return find_in(made, measured(100)).at(0).advice;
   };

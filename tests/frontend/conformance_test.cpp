@@ -246,7 +246,7 @@ TEST_CASE("the model's inputs are its tokens and a separate target comes last") 
 TEST_CASE("each source is claimed by one front end") {
   for (const Member& member : all_members()) {
     const fs::path path = fs::temp_directory_path() / ("memtune-claims-" + std::to_string(::getpid()) + ".pt");
-    const ModelProbe found = probe(member.make(path, "").model);
+    const ModelProbeResult found = probe(member.make(path, "").model);
     fs::remove_all(path);
     int claims = 0;
     for (const auto& front_end : front_ends()) claims += front_end->claims(found);

@@ -12,7 +12,7 @@
 
 #include "core/base/error.h"
 #include "core/model/frontend/columns.h"
-#include "core/model/frontend/requested_inputs.h"
+#include "core/model/frontend/requested_input_specs.h"
 #include "core/model/frontend/torchscript/lowering.h"
 namespace memtune::frontend::inputs_test {
 namespace {
@@ -43,11 +43,11 @@ plan::TrialRequest request(const std::vector<std::string>& inputs) {
   return result;
 }
 
-Batch batch(const plan::TrialRequest& request, const Module& module, LossKind loss) {
+TrainingBatch batch(const plan::TrialRequest& request, const Module& module, LossKind loss) {
   return make_batch(request, loss, lower_module(module, kCpu), kCpu);
 }
 
-std::vector<std::string> specs(const Batch& batch) {
+std::vector<std::string> specs(const TrainingBatch& batch) {
   std::vector<std::string> result;
   for (const auto& spec : batch.specs) result.push_back(plan::to_string(spec));
   return result;
@@ -72,7 +72,7 @@ std::string target_of(const plan::TrialRequest& request, LossKind loss, const Te
 
 TEST_CASE("dpo counts pairs, and makes its mask and reference log probabilities") {
   plan::TrialRequest asked = request({"tokens:int64[4,6]<16"});
-  const Batch made = batch(asked, tokens_model(), LossKind::dpo);
+  const TrainingBatch made = batch(asked, tokens_model(), LossKind::dpo);
   CHECK(specs(made) == Texts{"tokens:int64[4,6]<16", "mask:none[]", "completion_mask:int64[4,6]",
                              "ref_chosen_logps:float32[2]", "ref_rejected_logps:float32[2]"});
   CHECK((made.samples == 2 && made.tokens == 24));
@@ -92,7 +92,7 @@ TEST_CASE("dpo refuses other inputs than pairs") {
 }
 
 TEST_CASE("kto makes labels of both kinds and rows of others") {
-  const Batch made = batch(request({"tokens:int64[3,6]<16"}), tokens_model(), LossKind::kto);
+  const TrainingBatch made = batch(request({"tokens:int64[3,6]<16"}), tokens_model(), LossKind::kto);
   CHECK(specs(made) == Texts{"tokens:int64[3,6]<16", "mask:none[]", "completion_mask:int64[3,6]", "label:bool[3]",
                              "ref_logps:float32[3]", "ref_KL_logps:float32[3]", "KL_input_ids:int64[3,6]",
                              "KL_attention_mask:none[]", "KL_completion_mask:int64[3,6]"});
@@ -120,7 +120,7 @@ TEST_CASE("kto refuses other inputs than its trainer's") {
 
 TEST_CASE("grpo makes completions of half a row and takes other lengths") {
   const auto of = [](const Texts& specs) { return batch(request(specs), tokens_model(), LossKind::grpo); };
-  const Batch made = of({"tokens:int64[2,7]<16"});
+  const TrainingBatch made = of({"tokens:int64[2,7]<16"});
   CHECK(specs(made) == Texts{"tokens:int64[2,7]<16", "mask:none[]", "completion_mask:int64[2,4]",
                              "advantages:float32[2]", "num_items_in_batch:int64[]", "old_per_token_logps:none[]"});
   CHECK(made.tensors[4].item<int64_t>() == 8);
@@ -143,7 +143,7 @@ TEST_CASE("losses over completions refuse packed rows, and kto other rows that a
 
 TEST_CASE("reward counts pairs, and may have margins") {
   plan::TrialRequest asked = request({"tokens:int64[4,6]<16"});
-  const Batch made = batch(asked, tokens_model(), LossKind::reward);
+  const TrainingBatch made = batch(asked, tokens_model(), LossKind::reward);
   CHECK(specs(made) == Texts{"tokens:int64[4,6]<16", "mask:none[]", "margin:none[]"});
   CHECK((made.samples == 2 && made.tokens == 24));
   asked = request({"tokens:int64[4,6]<16", "margin:float32[2]"});
@@ -154,13 +154,13 @@ TEST_CASE("reward counts pairs, and may have margins") {
         "--loss reward takes pairs: chosen rows, then as many rejected ones; 'tokens' has 3 rows");
 }
 
-Batch batch_in_columns(const plan::TrialRequest& request) {
+TrainingBatch batch_in_columns(const plan::TrialRequest& request) {
   return make_batch(request, LossKind::embedding, in_columns(lower_module(tokens_model(), kCpu)), kCpu);
 }
 
 TEST_CASE("columns have inputs and lengths of their own, and equally many rows") {
   plan::TrialRequest asked = request({"anchor_tokens:int64[3,5]<16", "positive_tokens:int64[3,7]<16"});
-  const Batch made = batch_in_columns(asked);
+  const TrainingBatch made = batch_in_columns(asked);
   CHECK(specs(made) == Texts{"anchor_tokens:int64[3,5]<16", "anchor_mask:none[]", "positive_tokens:int64[3,7]<16",
                              "positive_mask:none[]"});
   CHECK((made.samples == 3 && made.tokens == 36));
@@ -191,7 +191,8 @@ TEST_CASE("the target falls back from the named input to labels then target then
 
 TEST_CASE("synthetic integers lie below their bound and depend only on the seed") {
   auto asked = request({"tokens:int64[3,50]<7"});
-  Batch a = batch(asked, tokens_model(), LossKind::next_token), b = batch(asked, tokens_model(), LossKind::next_token);
+  TrainingBatch a = batch(asked, tokens_model(), LossKind::next_token),
+                b = batch(asked, tokens_model(), LossKind::next_token);
   CHECK(specs(a) == Texts{"tokens:int64[3,50]<7", "mask:none[]"});
   CHECK(a.tensors[0].min().item<int64_t>() == 0);
   CHECK(a.tensors[0].max().item<int64_t>() == 6);
@@ -300,7 +301,7 @@ TEST_CASE("tensors of an inputs file are used unchanged and missing ones come fr
   asked.model.inputs_file = file.path;
   asked.training.batch = 9;
   Module module = tokens_model();
-  Batch made = batch(asked, module, LossKind::returned);
+  TrainingBatch made = batch(asked, module, LossKind::returned);
   CHECK(specs(made) == Texts{"tokens:uint8[1,2]", "mask:float32[9,2]"});
   CHECK(at::equal(made.tensors[0], at::tensor({3, 5}, at::kByte).view({1, 2})));
 }

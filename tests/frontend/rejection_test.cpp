@@ -15,7 +15,7 @@ const char* const kCast = "expected m1 and m2 to have the same dtype, but got: f
 
 std::string said(const plan::TrainingSettings& training, const std::string& kind, const char* why,
                  const std::vector<std::string>& guessed = {}) {
-  Batch batch;
+  TrainingBatch batch;
   batch.specs = {{"x", "float32", {2, 3}, std::nullopt}};
   batch.guessed = guessed;
   return rejection(training, kind, batch, std::runtime_error(why), "aten::linear at linear.py:134").what();

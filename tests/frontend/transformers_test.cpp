@@ -10,7 +10,7 @@
 #include "core/base/error.h"
 #include "core/model/frontend/front_end.h"
 #include "core/model/frontend/inputs.h"
-#include "core/model/frontend/requested_inputs.h"
+#include "core/model/frontend/requested_input_specs.h"
 #include "core/model/frontend/transformers/weights.h"
 #include "core/model/program/embeddings.h"
 #include "core/model/safetensors/layout.h"
@@ -141,7 +141,7 @@ TEST_CASE("weights saved without the head and experts saved one by one are found
   config.family = *model::find_transformers_family("mixtral");
   const auto stacked = [&](const char* name) {
     place.write_weights(name, {3, 4});
-    TransformersWeights weights({place.path / "model.safetensors"}, config, at::TensorOptions(at::kFloat), 0);
+    TransformersWeightProvider weights({place.path / "model.safetensors"}, config, at::TensorOptions(at::kFloat), 0);
     return weights.make_stacked("model.layers.0.mlp.experts.down_proj", {1, 3, 4}, {"w2"});
   };
   CHECK(stacked("model.layers.0.mlp.experts.0.w2.weight").sizes() == at::IntArrayRef{1, 3, 4});
@@ -192,7 +192,7 @@ const program::Op* op_of(const program::Program& program, const std::string& nam
 TEST_CASE("flash-varlen gets the document ends and the longest length and a window without the query") {
   const Place place;
   const program::Program model = lower(flash(place));
-  const Batch batch = make_batch(packed_request(flash(place)), LossKind::causal_lm, model, c10::kCPU);
+  const TrainingBatch batch = make_batch(packed_request(flash(place)), LossKind::causal_lm, model, c10::kCPU);
   REQUIRE(batch.specs.size() == 3);
   CHECK(plan::to_string(batch.specs[2]) == "cu_seq_lens_q:int32[4]");
   CHECK(at::equal(batch.tensors[2], at::tensor({0, 12, 24, 36}, at::kInt)));
@@ -260,7 +260,7 @@ TEST_CASE("padded rows have a mask and labels that are ignored at padding") {
   request.training.padding = 0.25;
   CHECK(has_padding(request.model, request.training));
   CHECK(choose_target(request.model, request.training, LossKind::causal_lm, model.inputs) == "labels");
-  const Batch batch = make_batch(request, LossKind::causal_lm, model, c10::kCPU);
+  const TrainingBatch batch = make_batch(request, LossKind::causal_lm, model, c10::kCPU);
   REQUIRE(batch.specs.size() == 3);
   CHECK(plan::to_string(batch.specs[1]) == "attention_mask:int64[3,12]");
   CHECK(batch.specs[2].name == "labels");

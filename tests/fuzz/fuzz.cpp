@@ -40,7 +40,7 @@
 #include "core/answer/trainer/toml_text.h"
 #include "core/answer/trainer/trainer.h"
 #include "core/answer/trainer/trainer_profile.h"
-#include "core/answer/trainer/user_settings.h"
+#include "core/answer/trainer/user_trainer_settings.h"
 #include "core/answer/trainer/yaml_text.h"
 #include "core/base/bytes.h"
 #include "core/base/error.h"
@@ -59,11 +59,11 @@
 #include "core/model/pt2/pt2_sample_input.h"
 #include "core/model/safetensors/header.h"
 #include "core/model/source/builtin_model.h"
-#include "core/model/source/model_file_info.h"
+#include "core/model/source/detected_model_format.h"
 #include "core/model/transformers/transformers_config.h"
 #include "core/plan/facts/machine_profile.h"
 #include "core/plan/planner/costs_without_recompute.h"
-#include "core/plan/planner/machine_scaled_costs.h"
+#include "core/plan/planner/machine_scaled_cost_range.h"
 #include "core/plan/planner/planner.h"
 #include "core/plan/planner/step_predictor.h"
 #include "core/plan/request/reference_file.h"
@@ -77,7 +77,7 @@
 #include "core/record/trace/bounds.h"
 #include "core/record/trace/file.h"
 #include "core/record/trace/resident_values.h"
-#include "core/record/trace/step_time_breakdown.h"
+#include "core/record/trace/step_activity_intervals.h"
 #include "core/sweep/directory/journal.h"
 #include "core/sweep/launch/launch_info.h"
 #include "core/sweep/ranks/rank_traces.h"
@@ -517,12 +517,12 @@ void read_own_config(const std::string& input) {
   const std::vector<std::string> words = split(input.substr(std::min(end + 3, input.size())), '\n');
   const trainer::TrainerProfile& profile = text.starts_with('{') ? json : yaml;
   const std::string name = text.starts_with('{') ? "x.json" : "x.yaml";
-  const trainer::UserSettings own(profile, text, name, words, profile.releases);
+  const trainer::UserTrainerSettings own(profile, text, name, words, profile.releases);
   if (own.with({}) != text) std::abort();
   for (const trainer::SettingAxis& axis : profile.axes)
-    for (const trainer::AxisOption& choice : axis.choices) try {
+    for (const trainer::SettingAxisChoice& choice : axis.choices) try {
         own.arguments(choice.changes);
-        const trainer::UserSettings changed(profile, own.with(choice.changes), name, {}, profile.releases);
+        const trainer::UserTrainerSettings changed(profile, own.with(choice.changes), name, {}, profile.releases);
         for (const auto& [key, value] : choice.changes)
           if (changed.value(key) != own.value(key, choice.changes)) std::abort();
       } catch (const UsageError&) {

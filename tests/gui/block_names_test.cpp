@@ -9,7 +9,7 @@
 namespace memtune::gui_block_names_test {
 
 using namespace memtune;
-using trace::OwnerKind;
+using trace::MemoryOwnerKind;
 using trace::Pass;
 using trace::RegionId;
 using trace::RegionKind;
@@ -19,11 +19,11 @@ namespace {
 // Owners in an order that no chart uses.
 trace::Trace named(const std::string& first, const std::string& second) {
   trace::Trace trace;
-  trace.owners = {{OwnerKind::outside, "outside of blocks"},
-                  {OwnerKind::block, second, 1},
-                  {OwnerKind::gradients, "gradients"},
-                  {OwnerKind::block, first, 0},
-                  {OwnerKind::parameters, "parameters"}};
+  trace.owners = {{MemoryOwnerKind::outside, "outside of blocks"},
+                  {MemoryOwnerKind::block, second, 1},
+                  {MemoryOwnerKind::gradients, "gradients"},
+                  {MemoryOwnerKind::block, first, 0},
+                  {MemoryOwnerKind::parameters, "parameters"}};
   for (uint32_t owner = 0; owner < trace.owners.size(); ++owner) trace.owned.push_back({0, owner, 1});
   trace.memory = {{0, 10}, {10, 10}};
   test::add_region(trace, test::kStep, "step", 0, 10);

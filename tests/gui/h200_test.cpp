@@ -46,7 +46,7 @@ TEST_CASE("a recorded sweep opens completely with its recommendation") {
     CHECK(loaded.trace.events.size() > 2000);
     CHECK(loaded.trace.lost_records == 0);
     CHECK(std::ranges::count(loaded.trace.values, "attention made it: slow to make again",
-                             &trace::TracedValue::reason) > 0);
+                             &trace::TracedActivation::reason) > 0);
   }
 }
 
@@ -183,7 +183,7 @@ TEST_CASE("the peak panel lists all owners with blocks as one sum and the larges
   const std::string said = screen.words();
   const gui::MemoryModel& memory = screen.state.current().load().timeline.memory;
   for (const gui::OwnerCurve& owner : memory.owners) {
-    if (owner.owner.kind == trace::OwnerKind::block) continue;
+    if (owner.owner.kind == trace::MemoryOwnerKind::block) continue;
     CHECK_MESSAGE(said.find(owner.owner.name) != std::string::npos, owner.owner.name);
   }
   for (const char* words : {"layers.*, 16 blocks", "11.23 GiB", "58 %", "in head; layers.* hold 58 % of it",

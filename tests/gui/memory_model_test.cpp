@@ -52,7 +52,7 @@ TEST_CASE("the largest sample of any range equals that of a scan over all sample
 
 TEST_CASE("the largest of several samples at one time counts as peak and the last one stays") {
   trace::Trace trace;
-  trace.owners = {{trace::OwnerKind::outside, "head"}};
+  trace.owners = {{trace::MemoryOwnerKind::outside, "head"}};
   trace.owned = {{10, 0, 30}};
   trace.memory = {{0, 20}, {10, 100}, {10, 40}, {20, 50}};  // an op's work space ends with the op
   const gui::MemoryModel memory = gui::make_memory(trace);
@@ -68,7 +68,7 @@ TEST_CASE("the largest of several samples at one time counts as peak and the las
 
 TEST_CASE("owners with more bytes than allocated leave no negative work space") {
   trace::Trace trace;
-  trace.owners = {{trace::OwnerKind::outside, "head"}};
+  trace.owners = {{trace::MemoryOwnerKind::outside, "head"}};
   trace.owned = {{0, 0, 100}};
   trace.memory = {{0, 60}};
   CHECK(gui::make_memory(trace).at(0).work_space_bytes() == 0);

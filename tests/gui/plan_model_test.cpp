@@ -6,13 +6,13 @@
 namespace memtune::plan_model_test {
 
 using namespace memtune::gui;
-using memtune::trace::TracedValue;
+using memtune::trace::TracedActivation;
 
 namespace {
 
 using Names = std::vector<std::string>;
 
-TracedValue value(const std::string& block, const std::string& name, const std::string& placement, int64_t bytes) {
+TracedActivation value(const std::string& block, const std::string& name, const std::string& placement, int64_t bytes) {
   return {block.empty() ? name : block + name, block, placement, "", bytes};
 }
 
@@ -76,7 +76,7 @@ TEST_CASE("the rows of a plan file are the model's blocks whatever their names")
 }
 
 TEST_CASE("a trace without activations gives an empty grid") {
-  CHECK(make_plan_grid(std::vector<TracedValue>{}).rows.empty());
+  CHECK(make_plan_grid(std::vector<TracedActivation>{}).rows.empty());
   CHECK(make_plan_grid(memtune::plan::Plan{}, {}).values.empty());
 }
 

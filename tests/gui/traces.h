@@ -31,14 +31,14 @@ inline constexpr trace::Track kCompute{trace::TrackRole::compute, 7}, kOut{trace
 
 // Steps of 10 ms with one kept activation and one offloaded to disk. Memory peaks at 5 ms of the second step.
 inline trace::Trace small_trace(int steps = 2) {
-  using trace::EventKind, trace::OwnerKind, trace::Pass, trace::RegionId, trace::ValueId;
+  using trace::EventKind, trace::MemoryOwnerKind, trace::Pass, trace::RegionId, trace::ValueId;
   trace::Trace trace;
   trace.strategy = "offload:stream";
   trace.device = "NVIDIA H200";
   trace.budget_bytes = int64_t{10} << 30;
   trace.values = {{"layers.0 norm", "layers.0", "keep", "", 1 << 20, 0},
                   {"layers.1 up", "layers.1", "disk", "least ms a byte", 64 << 20, 1}};
-  trace.owners = {{OwnerKind::block, "layers.0", 0}, {OwnerKind::parameters, "parameters"}};
+  trace.owners = {{MemoryOwnerKind::block, "layers.0", 0}, {MemoryOwnerKind::parameters, "parameters"}};
   trace.owned = {{0, 1, int64_t{2} << 30}};
   for (int step = 0; step < steps; ++step) {
     const int64_t at = step * 10 * kMs;
@@ -80,16 +80,16 @@ inline trace::Trace trace_of_ranks(int ranks) {
 // Kernels in 40 blocks with host ops, copies of one activation per block and memory samples. The trace has about
 // `events` events.
 inline trace::Trace big_trace(size_t events) {
-  using trace::EventKind, trace::OwnerKind, trace::RegionId, trace::ValueId;
+  using trace::EventKind, trace::MemoryOwnerKind, trace::RegionId, trace::ValueId;
   constexpr int kBlocks = 40, kOps = 25;
   trace::Trace trace;
   trace.strategy = "offload:stream";
-  trace.owners = {{OwnerKind::parameters, "parameters"}};
+  trace.owners = {{MemoryOwnerKind::parameters, "parameters"}};
   trace.owned = {{0, 0, int64_t{8} << 30}};
   for (int block = 0; block < kBlocks; ++block) {
     const std::string region = "layers." + std::to_string(block);
     trace.values.push_back({region + " up", region, "host", "", 64 << 20, block});
-    trace.owners.push_back({OwnerKind::block, region, block});
+    trace.owners.push_back({MemoryOwnerKind::block, region, block});
   }
   for (int64_t at = 0; trace.events.size() < events; at += 2 * kMs) {
     const auto step_block = static_cast<uint32_t>((at / (2 * kMs)) % kBlocks);

@@ -16,7 +16,7 @@
 namespace memtune::offload::agreement_test {
 namespace {
 
-using autograd::ConsumerHandle;
+using autograd::SavedStorageConsumer;
 using tests::Random;
 
 constexpr double kBytesAUs = 800;
@@ -92,7 +92,7 @@ class Steps {
 
  private:
   struct Value {
-    ConsumerHandle use = {};
+    SavedStorageConsumer use = {};
     at::Tensor tensor;  // while the forward holds it
     int op, block;
     int source;                          // simulated, while the forward holds it
@@ -182,9 +182,9 @@ class Steps {
       copies().count_checkpoint_input();
     }
     const autograd::SavedStorage::Origin origin{};
-    value.use = ConsumerHandle(
+    value.use = SavedStorageConsumer(
         std::make_shared<autograd::SavedStorage>(value.tensor.storage(), origin, plan::TensorPlacement::host),
-        ConsumerHandle::ConsumerKind::backward);
+        SavedStorageConsumer::ConsumerKind::backward);
     engine_.start_offload(*value.use, op);
     if (copies().takes(bytes))
       value.transfer = simulated_->copies.start_offload(value.source, bytes, bytes, /*on_disk=*/false, op);

@@ -12,7 +12,7 @@
 namespace memtune::offload::ordering_test {
 namespace {
 
-using autograd::ConsumerHandle;
+using autograd::SavedStorageConsumer;
 using device::Stream;
 using tests::QueueDevice;
 using tests::Random;
@@ -67,7 +67,7 @@ class Steps {
 
  private:
   struct Value {
-    ConsumerHandle use;
+    SavedStorageConsumer use;
     at::Tensor tensor;  // while the forward holds it
     float content;
   };
@@ -104,7 +104,8 @@ class Steps {
       fill(tensor, content);
       auto value = std::make_shared<autograd::SavedStorage>(tensor.storage(), autograd::SavedStorage::Origin{},
                                                             plan::TensorPlacement::host);
-      values_.push_back({ConsumerHandle(std::move(value), ConsumerHandle::ConsumerKind::backward), tensor, content});
+      values_.push_back(
+          {SavedStorageConsumer(std::move(value), SavedStorageConsumer::ConsumerKind::backward), tensor, content});
       offload_.start_offload(*values_.back().use);
       for (Value& value : values_) forward_goes_on(value);
       if (random_.one_in(3)) offload_.end_block();

@@ -69,7 +69,7 @@ class Case {
     module_.train();
     const std::string& answer = files.at("answer");
     expected_ = torch::jit::pickle_load(std::vector<char>(answer.begin(), answer.end())).toGenericDict();
-    plan::ModelSource source;
+    plan::ModelAndInputSource source;
     source.path = path;
     program_ = frontend::with_loss(frontend::lower({source, "", device_}), frontend::LossKind::returned, "");
     facts_ = program::facts(program_, program::find_blocks(program_, "layers.*"));
@@ -95,9 +95,9 @@ class Case {
 
   void survey() {
     const program::ModuleStateGuard restore(program_.state, device_);
-    step::ForwardSurvey survey(program_, facts_, device_.type());
+    step::ForwardActivationProfiler survey(program_, facts_, device_.type());
     const ops::AutocastScope autocast(device_.type(), this->autocast());
-    const autograd::HookScope hooks(&survey);
+    const autograd::SavedTensorHooksScope hooks(&survey);
     program::Interpreter(program_).run({at::ones({4})}, &survey);
   }
 
@@ -136,7 +136,7 @@ class Case {
     at::Tensor loss;
     {
       const ops::AutocastScope autocast(device_.type(), this->autocast());
-      const autograd::HookScope hooks(executor);
+      const autograd::SavedTensorHooksScope hooks(executor);
       loss = program::Interpreter(program_).run({at::ones({4})}, executor).toTensor();
     }
     if (executor) executor->end_forward();

@@ -20,7 +20,7 @@ namespace {
 constexpr int64_t kSavedMin = 1 << 20;
 
 // Returns the bytes that the device holds for backward.
-int64_t held(const MemoryGraph& graph, const PlanDraft& draft) {
+int64_t held(const OpMemoryAccessGraph& graph, const PlanDraft& draft) {
   const std::vector<bool> needed = needed_in_backward(graph, draft);
   int64_t bytes = 0;
   for (size_t i = 0; i < needed.size(); ++i)
@@ -29,7 +29,7 @@ int64_t held(const MemoryGraph& graph, const PlanDraft& draft) {
 }
 
 int64_t held(const std::string& spec, const ProgramFacts& facts) {
-  return held(MemoryGraph(facts), PlanDraft(facts, plan_of(spec, facts)));
+  return held(OpMemoryAccessGraph(facts), PlanDraft(facts, plan_of(spec, facts)));
 }
 
 // One block with one memory per op. Some ops are expensive to recompute, some memories are saved.
@@ -55,7 +55,7 @@ struct Best {
   int reruns = 0;
 };
 
-int reruns(const MemoryGraph& graph, const PlanDraft& draft) {
+int reruns(const OpMemoryAccessGraph& graph, const PlanDraft& draft) {
   const std::vector<bool> needed = needed_in_backward(graph, draft);
   int count = 0;
   for (size_t i = 0; i < needed.size(); ++i)
@@ -64,7 +64,7 @@ int reruns(const MemoryGraph& graph, const PlanDraft& draft) {
 }
 
 // Tries to recompute every set of cheap memories of the block.
-Best try_all(const ProgramFacts& facts, const MemoryGraph& graph) {
+Best try_all(const ProgramFacts& facts, const OpMemoryAccessGraph& graph) {
   std::vector<const MemoryNode*> cheap;
   for (const MemoryNode& memory : graph.memories())
     if (facts.ops[memory.op].block == 0 && is_cheap(facts.ops[memory.op])) cheap.push_back(&memory);
@@ -101,7 +101,7 @@ TEST_CASE("no choice on random programs holds fewer bytes or as few with fewer r
   std::mt19937 random(11);
   for (int i = 0; i < 400; ++i) {
     const ProgramFacts facts = random_program(random);
-    const MemoryGraph graph(facts);
+    const OpMemoryAccessGraph graph(facts);
     PlanDraft draft(facts);
     place_cheap({true}, facts, graph, kSavedMin, draft);
     const Best best = try_all(facts, graph);
@@ -260,7 +260,7 @@ TEST_CASE("a value that an earlier part offloaded is a root without cost") {
   builder.measured(9, false);
   builder.op("aten::relu", {large});
   builder.measured(8, true);
-  const MemoryGraph graph(builder.facts);
+  const OpMemoryAccessGraph graph(builder.facts);
   PlanDraft draft(builder.facts);
   draft.set(0, 0, TensorPlacement::host);
   place_cheap({true}, builder.facts, graph, kSavedMin, draft);

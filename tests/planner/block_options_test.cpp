@@ -14,22 +14,22 @@ namespace memtune::block_options_test {
 using namespace memtune;
 using namespace memtune::planner;
 using namespace memtune::test;
-using plan::MemoryGraph;
 using plan::MemoryNode;
+using plan::OpMemoryAccessGraph;
 using plan::StepCosts;
 
 namespace {
 
 struct Decoder {
   ProgramFacts facts = decoder(3);
-  MemoryGraph graph{facts};
+  OpMemoryAccessGraph graph{facts};
   StepCosts costs = costs_of(facts, decoder_ms(facts));
 
-  std::vector<BlockOptionSet> options(const BlockOptionLimits& limits = {}) const {
+  std::vector<BlockOptionSet> options(const BlockOptionSettings& limits = {}) const {
     return block_options(facts, graph, costs, limits);
   }
   Plan plan(const BlockOption& option) const {
-    return plan_of_options(std::vector{option}, facts, graph, BlockOptionLimits(), "one");
+    return plan_of_options(std::vector{option}, facts, graph, BlockOptionSettings(), "one");
   }
 };
 
@@ -91,7 +91,7 @@ TEST_CASE("a tensor that another block reads is never recomputed but may be offl
   int moves = 0;
   const BlockOptionSet block = decoder.options()[1];
   for (const BlockOption& option : block.options)
-    for (const MemoryPlacement& placed : option.places) {
+    for (const MemoryNodePlacement& placed : option.places) {
       const MemoryNode& memory = decoder.graph.memories()[placed.memory];
       CHECK(decoder.facts.ops[memory.op].block == 0);
       CHECK_FALSE((memory.crosses && placed.place == TensorPlacement::recompute));
@@ -113,7 +113,7 @@ TEST_CASE("a tensor that only a recomputed op reads is recomputed too") {
   builder.measured(100, false);
   builder.op("aten::relu", {between});
   builder.measured(20, true);
-  const MemoryGraph graph(builder.facts);
+  const OpMemoryAccessGraph graph(builder.facts);
   const auto options = block_options(builder.facts, graph, costs_of(builder.facts, {1, 1, 1, 1}), {})[1].options;
   CHECK(options.back().recompute_ms == 3);
 }
@@ -131,7 +131,7 @@ TEST_CASE("a cast that a matmul saved is recomputed at the cost of one pass over
                   {.run = 1, .output = kPrivateSave, .bytes = 3 * kMiB, .cast_of = 0},
                   {.run = 1, .output = kPrivateSave, .bytes = 1 * kMiB, .cast_of = StepCosts::kCastOfOther}};
   costs.runs[0].makes = {0};
-  const MemoryGraph graph(builder.facts);
+  const OpMemoryAccessGraph graph(builder.facts);
   const auto options = block_options(builder.facts, graph, costs, {})[1].options;
   const auto cast_again = std::ranges::find_if(options, [](const BlockOption& o) { return o.recompute_ms > 0; });
   REQUIRE(cast_again != options.end());
@@ -150,7 +150,7 @@ TEST_CASE("blocks of the same structure have the same options with averaged time
   CHECK(blocks[0].structure != blocks[1].structure);
   for (size_t i = 0; i < blocks[1].options.size(); ++i) {
     CHECK(blocks[1].options[i].recompute_ms == blocks[2].options[i].recompute_ms);
-    for (const MemoryPlacement& placed : blocks[2].options[i].places)
+    for (const MemoryNodePlacement& placed : blocks[2].options[i].places)
       CHECK(decoder.facts.ops[decoder.graph.memories()[placed.memory].op].block == 1);
   }
   CHECK(blocks[1].options.back().recompute_ms ==
@@ -163,9 +163,9 @@ TEST_CASE("small tensors are not offloaded unless the limits allow it") {
   builder.block = 0;
   builder.op("aten::linear", {builder.input()});
   builder.measured(1000, true);
-  const MemoryGraph graph(builder.facts);
+  const OpMemoryAccessGraph graph(builder.facts);
   const StepCosts costs = costs_of(builder.facts, {1});
-  const auto most_moved = [&](const BlockOptionLimits& limits) {
+  const auto most_moved = [&](const BlockOptionSettings& limits) {
     const auto options = block_options(builder.facts, graph, costs, limits)[1].options;
     return std::ranges::max(options, {}, &BlockOption::offloaded_bytes).offloaded_bytes;
   };

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/plan/planner/chain.h"
+#include "core/plan/planner/chain_planning_problem.h"
 #include "core/plan/planner/chain_solver.h"
 #include "core/plan/planner/pruned_chain.h"
 #include "tests/planner/made_up_chains.h"
@@ -19,9 +19,9 @@ using namespace memtune::planner;
 
 namespace {
 
-Chain random_chain(MadeUpChains& random) {
+ChainPlanningProblem random_chain(MadeUpChains& random) {
   const int blocks = 2 + random.below(9);
-  Chain chain = random.below(2) ? random.random(blocks, 4) : random.plain(blocks, 4);
+  ChainPlanningProblem chain = random.below(2) ? random.random(blocks, 4) : random.plain(blocks, 4);
   const double all = static_cast<double>(MadeUpChains::resident_most(chain));
   if (random.below(3) == 0) chain.host_budget_bytes = MadeUpChains::moved_most(chain) / 2;
   if (random.below(2)) random.add_disk(chain);

@@ -34,7 +34,7 @@ double seconds_of(const Call& call) {
 }
 
 // Visits every choice.
-void each_choice(const Chain& chain, const std::function<void(const std::vector<int>&)>& visit) {
+void each_choice(const ChainPlanningProblem& chain, const std::function<void(const std::vector<int>&)>& visit) {
   std::vector<int> choice(chain.blocks.size(), 0);
   for (size_t i = 0; i < choice.size();) {
     visit(choice);
@@ -43,7 +43,7 @@ void each_choice(const Chain& chain, const std::function<void(const std::vector<
   }
 }
 
-double least_ms(const Chain& chain) {
+double least_ms(const ChainPlanningProblem& chain) {
   double least = std::numeric_limits<double>::infinity();
   each_choice(chain, [&](const std::vector<int>& choice) {
     const ChainCost cost = simulate(chain, choice);
@@ -53,9 +53,9 @@ double least_ms(const Chain& chain) {
 }
 
 // A random chain. Its budget is between the least and one that keeps everything. Some chains have little host memory.
-Chain random_case(MadeUpChains& random, int most_blocks) {
+ChainPlanningProblem random_case(MadeUpChains& random, int most_blocks) {
   const int blocks = 2 + random.below(most_blocks - 1), options = 3 + random.below(4);
-  Chain chain = random.below(2) ? random.random(blocks, options) : random.plain(blocks, options);
+  ChainPlanningProblem chain = random.below(2) ? random.random(blocks, options) : random.plain(blocks, options);
   const double moved = static_cast<double>(MadeUpChains::moved_most(chain));
   if (random.below(4) == 0) chain.host_budget_bytes = static_cast<int64_t>(random.between(0.05, 0.7) * moved);
   const double share = random.below(3) == 0 ? random.between(0, 0.05) : random.between(0, 1);
@@ -65,7 +65,7 @@ Chain random_case(MadeUpChains& random, int most_blocks) {
 }
 
 // By definition: resident bytes plus the forward or backward peak of each block, with the reloaded bytes in backward.
-int64_t needed_bytes(const Chain& chain, const std::vector<int>& choice) {
+int64_t needed_bytes(const ChainPlanningProblem& chain, const std::vector<int>& choice) {
   int64_t needed = 0, resident = 0, before = 0;
   for (size_t i = 0; i < choice.size(); ++i) {
     const ChainOption& option = chain.blocks[i].options[static_cast<size_t>(choice[i])];
@@ -76,7 +76,7 @@ int64_t needed_bytes(const Chain& chain, const std::vector<int>& choice) {
   return needed;
 }
 
-std::optional<ChainSolution> solve(const Chain& chain) {
+std::optional<ChainSolution> solve(const ChainPlanningProblem& chain) {
   const std::vector<ChainSolution> plans = solve_best(chain, 1);
   return plans.empty() ? std::nullopt : std::optional(plans.front());
 }
@@ -87,7 +87,7 @@ TEST_CASE("solve finds the best choice of a short chain and lower_bound_ms equal
   MadeUpChains random(1);
   int solved = 0;
   for (int one = 0; one < tests::samples(1300); ++one) {
-    const Chain chain = random_case(random, one % 20 == 0 ? 7 : 5);
+    const ChainPlanningProblem chain = random_case(random, one % 20 == 0 ? 7 : 5);
     const double least = least_ms(chain);
     const std::optional<ChainSolution> plan = solve(chain);
     CAPTURE(one);
@@ -107,7 +107,7 @@ TEST_CASE("solve finds the best choice with a disk tier within all three budgets
   MadeUpChains random(21);
   int solved = 0, on_disk = 0, limited = 0;
   for (int one = 0; one < tests::samples(1600); ++one) {
-    Chain chain = random_case(random, one % 20 == 0 ? 7 : 5);
+    ChainPlanningProblem chain = random_case(random, one % 20 == 0 ? 7 : 5);
     random.add_disk(chain);
     if (!chain.host_budget_bytes && random.below(2)) chain.host_budget_bytes = MadeUpChains::moved_most(chain) / 4 + 1;
     const double share = random.below(3) == 0 ? random.between(0, 0.05) : random.between(0, 1);
@@ -137,7 +137,7 @@ TEST_CASE("the label search alone finds the best choice with a disk tier") {
   MadeUpChains random(33);
   int solved = 0;
   for (int one = 0; one < tests::samples(600); ++one) {
-    Chain chain = random_case(random, 5);
+    ChainPlanningProblem chain = random_case(random, 5);
     random.add_disk(chain);
     chain.budget_bytes += least_budget(chain).value_or(0);
     const double least = least_ms(chain);
@@ -157,7 +157,7 @@ TEST_CASE("the label search alone finds the best choice with a disk tier") {
 }
 
 TEST_CASE("compute waits for disk writes if host memory is full and for late disk reads") {
-  Chain chain;
+  ChainPlanningProblem chain;
   chain.out_bytes_per_ms = chain.in_bytes_per_ms = 100;
   chain.write_bytes_per_ms = 10, chain.read_bytes_per_ms = 20;
   chain.budget_bytes = 10'000, chain.staging_bytes = 40;
@@ -177,7 +177,7 @@ TEST_CASE("compute waits for disk writes if host memory is full and for late dis
 TEST_CASE("eight blocks of six options are still solved exactly") {
   MadeUpChains random(5);
   for (int one = 0; one < 2; ++one) {
-    Chain chain = random.random(8, 6);
+    ChainPlanningProblem chain = random.random(8, 6);
     chain.budget_bytes = least_budget(chain).value() + MadeUpChains::resident_most(chain) / 10;
     const double least = least_ms(chain);
     CHECK(solve(chain).value().cost.ms == doctest::Approx(least).epsilon(1e-9));
@@ -189,8 +189,8 @@ TEST_CASE("the least budget is that of the smallest choice within host memory") 
   MadeUpChains random(3);
   int limited = 0;
   for (int one = 0; one < 200; ++one) {
-    Chain chain = random_case(random, 4);
-    Chain roomy = chain;
+    ChainPlanningProblem chain = random_case(random, 4);
+    ChainPlanningProblem roomy = chain;
     roomy.budget_bytes = int64_t{1} << 50;
     std::optional<int64_t> least;
     each_choice(chain, [&](const std::vector<int>& choice) {
@@ -208,7 +208,7 @@ TEST_CASE("the least budget is that of the smallest choice within host memory") 
 }
 
 TEST_CASE("solve_best returns different choices in the order of their simulated time") {
-  Chain chain = MadeUpChains(2).decoder(24, 6, 0.2);
+  ChainPlanningProblem chain = MadeUpChains(2).decoder(24, 6, 0.2);
   chain.budget_bytes /= 3;
   const std::vector<ChainSolution> plans = solve_best(chain, 40);
   REQUIRE(plans.size() == 40);
@@ -225,9 +225,9 @@ TEST_CASE("solve_best returns different choices in the order of their simulated 
 }
 
 TEST_CASE("an empty chain takes no time and a chain that cannot fit has no choice") {
-  CHECK(solve(Chain{}).value().cost.ms == 0);
-  CHECK(lower_bound_ms(Chain{}) == 0);
-  Chain chain = MadeUpChains(2).decoder(4, 2, 0);
+  CHECK(solve(ChainPlanningProblem{}).value().cost.ms == 0);
+  CHECK(lower_bound_ms(ChainPlanningProblem{}) == 0);
+  ChainPlanningProblem chain = MadeUpChains(2).decoder(4, 2, 0);
   chain.budget_bytes = 0;
   CHECK_FALSE(solve(chain));
   CHECK(solve_best(chain, 3).empty());
@@ -244,7 +244,7 @@ TEST_CASE("long decoder chains are solved in time and within 0.3 percent of the 
       if (!tests::is_sampled(one++)) continue;
       CAPTURE(jitter);
       CAPTURE(share);
-      Chain chain = MadeUpChains(7).decoder(96, 8, jitter);
+      ChainPlanningProblem chain = MadeUpChains(7).decoder(96, 8, jitter);
       chain.budget_bytes = static_cast<int64_t>(share * static_cast<double>(chain.budget_bytes));
       std::optional<ChainSolution> plan;
       const double solved = seconds_of([&] { plan = solve(chain); });
@@ -255,7 +255,7 @@ TEST_CASE("long decoder chains are solved in time and within 0.3 percent of the 
         for (int i = 0; i < times; ++i) simulate(chain, std::vector<int>(chain.blocks.size(), i % 2));
       });
       CHECK(solved <=
-            simulated / times * static_cast<double>(ChainSearchEffort().labels * chain.blocks[0].options.size()));
+            simulated / times * static_cast<double>(ChainSolverOptions().labels * chain.blocks[0].options.size()));
       REQUIRE(plan);
       CHECK(plan->cost.ms <= lower_bound_ms(chain) * 1.003);
     }

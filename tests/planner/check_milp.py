@@ -2,7 +2,7 @@
 
     check_milp.py PROGRAM [--all] [--seconds S]      PROGRAM: memtune-solve-chains
 
-The program models core/plan/planner/chain.h exactly, with the bytes of the queue instead of times. Every maximum in
+The program models core/plan/planner/chain_planning_problem.h exactly, with the bytes of the queue instead of times. Every maximum in
 simulate() is a lower bound of a variable here, and lower values of these never cost time. So its bound holds for every
 choice, and simulate() of its choice gives the value of its objective. Both are checked. Units are GiB and ms.
 

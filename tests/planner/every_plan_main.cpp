@@ -28,8 +28,8 @@ int main(int count, char** arguments) {
   const plan::ProgramFacts facts = read(arguments[2])["facts"];
   const plan::StepCosts costs = planner::costs_without_recompute(facts, read(arguments[1]).get<plan::StepCosts>());
   const std::filesystem::path folder = arguments[4];
-  const plan::MemoryGraph graph(facts);
-  const planner::BlockOptionLimits limits{.most = std::atoi(arguments[3])};
+  const plan::OpMemoryAccessGraph graph(facts);
+  const planner::BlockOptionSettings limits{.most = std::atoi(arguments[3])};
   const auto parts = planner::block_options(facts, graph, costs, limits);
   std::set<std::string> seen;
   std::vector<size_t> choice(parts.size());

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <random>
 
-#include "core/plan/planner/chain.h"
+#include "core/plan/planner/chain_planning_problem.h"
 
 namespace memtune::planner {
 
@@ -20,8 +20,8 @@ class MadeUpChains {
   int below(int count) { return static_cast<int>(random_() % static_cast<uint32_t>(count)); }
 
   // Blocks and options that have little in common. PCIe bandwidth is missing, low in one direction, or high.
-  Chain random(int blocks, int options) {
-    Chain chain;
+  ChainPlanningProblem random(int blocks, int options) {
+    ChainPlanningProblem chain;
     const double speed = 50e6 * between(0.1, 3);
     chain.out_bytes_per_ms = below(12) == 0 ? 0 : speed;
     chain.in_bytes_per_ms = speed * between(0.3, 1.5);
@@ -35,8 +35,8 @@ class MadeUpChains {
   }
 
   // Random chains of few values, so that many choices are equal, with much to offload through low PCIe bandwidth.
-  Chain plain(int blocks, int options) {
-    Chain chain;
+  ChainPlanningProblem plain(int blocks, int options) {
+    ChainPlanningProblem chain;
     chain.out_bytes_per_ms = (1 + below(4)) * 8e6;
     chain.in_bytes_per_ms = (1 + below(4)) * 16e6;
     for (int i = 0; i < blocks; ++i) {
@@ -53,7 +53,7 @@ class MadeUpChains {
 
   // Adds a disk, which is slower than PCIe: each option that offloads may write part or all of it. Some disks are
   // small.
-  void add_disk(Chain& chain) {
+  void add_disk(ChainPlanningProblem& chain) {
     const double link = std::max(chain.out_bytes_per_ms, 4e6);
     chain.write_bytes_per_ms = link * between(0.05, 1);
     chain.read_bytes_per_ms = chain.write_bytes_per_ms * between(0.5, 3);
@@ -69,8 +69,8 @@ class MadeUpChains {
   }
 
   // A decoder of 7 billion parameters: what a block saves, and options that keep, offload or recompute parts of it.
-  Chain decoder(int blocks, int options, double jitter) {
-    Chain chain;
+  ChainPlanningProblem decoder(int blocks, int options, double jitter) {
+    ChainPlanningProblem chain;
     chain.out_bytes_per_ms = chain.in_bytes_per_ms = 50e6;
     for (int i = 0; i < blocks; ++i) {
       const double time = 1 + between(-jitter, jitter), size = 1 + between(-jitter, jitter);
@@ -87,13 +87,13 @@ class MadeUpChains {
   }
 
   // The most bytes that a chain keeps, and that it offloads.
-  static int64_t resident_most(const Chain& chain) { return most(chain, &ChainOption::resident_bytes); }
-  static int64_t moved_most(const Chain& chain) { return most(chain, &ChainOption::offloaded_bytes); }
+  static int64_t resident_most(const ChainPlanningProblem& chain) { return most(chain, &ChainOption::resident_bytes); }
+  static int64_t moved_most(const ChainPlanningProblem& chain) { return most(chain, &ChainOption::offloaded_bytes); }
 
   static int64_t bytes(double gib) { return static_cast<int64_t>(gib * kGiB); }
 
  private:
-  static int64_t most(const Chain& chain, int64_t ChainOption::*field) {
+  static int64_t most(const ChainPlanningProblem& chain, int64_t ChainOption::*field) {
     int64_t most = 0;
     for (const ChainBlock& block : chain.blocks) most += std::ranges::max(block.options, {}, field).*field;
     return most;

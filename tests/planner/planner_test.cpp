@@ -30,8 +30,8 @@ struct Decoder {
 
 // Returns the least time within the budget over all choices of one option per part.
 std::optional<double> least_ms(const Decoder& decoder, int64_t budget_bytes) {
-  const plan::MemoryGraph graph(decoder.facts);
-  const BlockOptionLimits limits{.outside = true};
+  const plan::OpMemoryAccessGraph graph(decoder.facts);
+  const BlockOptionSettings limits{.outside = true};
   const auto parts = block_options(decoder.facts, graph, decoder.costs, limits);
   const StepPredictor model(decoder.facts, decoder.costs);
   std::vector<size_t> choice(parts.size());

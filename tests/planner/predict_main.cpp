@@ -35,8 +35,8 @@ json compare(const planner::StepPredictor& model, const std::filesystem::path& t
   const plan::Plan plan = read(trial / "plan.json");
   const auto start = std::chrono::steady_clock::now();
   const json training = read(trial / "request.json")["training"];
-  const planner::OffloadTargets tiers{training.value("host_budget_bytes", int64_t{0}),
-                                      training.value("scratch", "") != ""};
+  const planner::AllowedOffloadTiers tiers{training.value("host_budget_bytes", int64_t{0}),
+                                           training.value("scratch", "") != ""};
   const planner::StepPrediction predicted = model.predict(plan, tiers);
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
   const json measured = read(trial / "measurement.json");

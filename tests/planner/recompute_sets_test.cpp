@@ -17,8 +17,8 @@ namespace memtune::recompute_sets_test {
 using namespace memtune;
 using namespace memtune::planner;
 using namespace memtune::test;
-using plan::MemoryGraph;
 using plan::MemoryNode;
+using plan::OpMemoryAccessGraph;
 using plan::StepCosts;
 
 namespace {
@@ -28,7 +28,7 @@ using Point = std::pair<int64_t, double>;  // bytes kept, ms of recomputation
 // Lists all labelings by the rules alone: each memory is absent, kept or recomputed.
 class Labelings {
  public:
-  Labelings(const ProgramFacts& facts, const MemoryGraph& graph, const std::vector<double>& ms)
+  Labelings(const ProgramFacts& facts, const OpMemoryAccessGraph& graph, const std::vector<double>& ms)
       : facts_(facts), graph_(graph), ms_(ms), label_(graph.memories().size()) {}
 
   std::vector<Point> points() {
@@ -87,7 +87,7 @@ class Labelings {
   }
 
   const ProgramFacts& facts_;
-  const MemoryGraph& graph_;
+  const OpMemoryAccessGraph& graph_;
   const std::vector<double>& ms_;
   std::vector<Label> label_;
   std::vector<Point> points_;
@@ -163,17 +163,17 @@ std::string text(const std::vector<Point>& points) {
   return out.str();
 }
 
-std::vector<Point> swept(const ProgramFacts& facts, const MemoryGraph& graph, const StepCosts& costs) {
+std::vector<Point> swept(const ProgramFacts& facts, const OpMemoryAccessGraph& graph, const StepCosts& costs) {
   std::vector<Point> points;
-  for (const RecomputeSet& set : recompute_sets(block_graphs(facts, graph, costs, 0)[1]))
+  for (const BlockRecomputeChoice& set : recompute_sets(block_graphs(facts, graph, costs, 0)[1]))
     points.emplace_back(set.bytes, set.ms);
   return points;
 }
 
 // Returns the ops of a block that the sets recompute, one line per set, such as "0 11 ".
-std::string recomputed(const BlockGraph& block, const MemoryGraph& graph) {
+std::string recomputed(const BlockRecomputeGraph& block, const OpMemoryAccessGraph& graph) {
   std::string lines;
-  for (const RecomputeSet& set : recompute_sets(block)) {
+  for (const BlockRecomputeChoice& set : recompute_sets(block)) {
     for (size_t i = 0; i < set.recomputed.size(); ++i)
       if (set.recomputed[i]) lines += std::to_string(graph.memories()[block.memories[i].number].op) + " ";
     lines += "\n";
@@ -182,7 +182,7 @@ std::string recomputed(const BlockGraph& block, const MemoryGraph& graph) {
 }
 
 std::string recomputed(const ProgramFacts& facts, const StepCosts& costs, int block = 0) {
-  const MemoryGraph graph(facts);
+  const OpMemoryAccessGraph graph(facts);
   return recomputed(block_graphs(facts, graph, costs, kMiB)[block + 1], graph);
 }
 
@@ -197,7 +197,7 @@ TEST_CASE("the sets of random blocks are the corners of the lower hull of all la
   size_t corners = 0;
   for (int i = 0; i < 400; ++i) {
     const ProgramFacts facts = random_block(random);
-    const MemoryGraph graph(facts);
+    const OpMemoryAccessGraph graph(facts);
     std::vector<double> ms(facts.ops.size());
     for (double& one : ms) one = std::uniform_int_distribution<int>(1, 9)(random);
     CAPTURE(i);

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/plan/planner/chain.h"
+#include "core/plan/planner/chain_planning_problem.h"
 #include "core/plan/planner/chain_solver.h"
 #include "tests/planner/made_up_chains.h"
 
@@ -17,11 +17,11 @@ using nlohmann::json;
 
 namespace {
 
-Chain chain_of(const json& asked) {
+ChainPlanningProblem chain_of(const json& asked) {
   MadeUpChains made(asked.at("seed").get<uint32_t>());
   const int blocks = asked.at("blocks").get<int>(), options = asked.at("options").get<int>();
   const bool is_random = asked.at("jitter").is_null();
-  Chain chain =
+  ChainPlanningProblem chain =
       is_random ? made.random(blocks, options) : made.decoder(blocks, options, asked.at("jitter").get<double>());
   const int64_t all = is_random ? made.resident_most(chain) : chain.budget_bytes;
   chain.budget_bytes = static_cast<int64_t>(asked.at("share").get<double>() * static_cast<double>(all));
@@ -31,7 +31,7 @@ Chain chain_of(const json& asked) {
   return chain;
 }
 
-json printed(const Chain& chain) {
+json printed(const ChainPlanningProblem& chain) {
   json blocks = json::array();
   for (const ChainBlock& block : chain.blocks) {
     json options = json::array();
@@ -51,7 +51,7 @@ json printed(const Chain& chain) {
 }
 
 json answered(const json& asked) {
-  const Chain chain = chain_of(asked);
+  const ChainPlanningProblem chain = chain_of(asked);
   if (asked.contains("choice")) {
     const ChainCost cost = simulate(chain, asked.at("choice").get<std::vector<int>>());
     return {{"fits", cost.fits}, {"ms", cost.ms}};

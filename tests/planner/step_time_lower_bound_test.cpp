@@ -57,7 +57,7 @@ void add_issue_times(plan::StepCosts& costs, std::mt19937& random) {
 }
 
 plan::Plan random_plan(const ProgramFacts& facts, std::mt19937& random) {
-  const plan::MemoryGraph graph(facts);
+  const plan::OpMemoryAccessGraph graph(facts);
   plan::PlanDraft draft(facts);
   const unsigned moved = random() % 10, recomputed = random() % 10;
   for (const plan::MemoryNode& memory : graph.memories()) {

@@ -6,7 +6,7 @@
 
 #include "core/measure/profiler/profiler.h"
 #include "tests/device/gate.h"
-#include "tests/support/cpu_device.h"
+#include "tests/support/cpu_emulated_device.h"
 
 namespace memtune::cpu_profiler_test {
 
@@ -32,7 +32,7 @@ std::string track_of(const trace::Trace& trace, const trace::TraceEvent& event) 
 }  // namespace
 
 TEST_CASE("a trace without copies is one event of compute") {
-  device::CpuDevice device(tests::no_tensors());
+  device::CpuEmulatedDevice device(tests::no_tensors());
   const auto profiler = profiler::make_profiler(device);
   trace::Trace trace;
   profiler->start();
@@ -48,7 +48,7 @@ TEST_CASE("a trace without copies is one event of compute") {
 }
 
 TEST_CASE("a wait splits compute in two events and copies have their own tracks") {
-  device::CpuDevice device(tests::no_tensors());
+  device::CpuEmulatedDevice device(tests::no_tensors());
   const auto gate = std::make_shared<testing::Gate>();
   const auto profiler = profiler::make_profiler(device);
   std::string device_bytes(1000, 'a'), host_bytes(1000, '.');
@@ -87,7 +87,7 @@ TEST_CASE("a wait splits compute in two events and copies have their own tracks"
 }
 
 TEST_CASE("a copy on the compute stream does not count as compute") {
-  device::CpuDevice device(tests::no_tensors());
+  device::CpuEmulatedDevice device(tests::no_tensors());
   const auto profiler = profiler::make_profiler(device);
   std::string from(8 << 20, 'a'), to(8 << 20, '.');
   trace::Trace trace;
@@ -103,7 +103,7 @@ TEST_CASE("a copy on the compute stream does not count as compute") {
 }
 
 TEST_CASE("a second trace starts at 0 again and has no events of the first") {
-  device::CpuDevice device(tests::no_tensors());
+  device::CpuEmulatedDevice device(tests::no_tensors());
   const auto profiler = profiler::make_profiler(device);
   std::string from = "abcd", to = "....";
   trace::Trace first, second;
@@ -118,7 +118,7 @@ TEST_CASE("a second trace starts at 0 again and has no events of the first") {
 }
 
 TEST_CASE("probing an emulated device measures memcpy bandwidth and leaves no memory behind") {
-  device::CpuDevice device(tests::no_tensors());
+  device::CpuEmulatedDevice device(tests::no_tensors());
   const int64_t before = device.memory().allocated;
   const auto link = profiler::probe_link(device);
   CHECK(link.out_gb_per_s > 0.05);

@@ -10,7 +10,7 @@
 
 #include "core/base/error.h"
 #include "core/measure/profiler/profiler.h"
-#include "tests/support/cpu_device.h"
+#include "tests/support/cpu_emulated_device.h"
 #include "tests/support/queue_device.h"
 
 namespace memtune::link_probe_test {
@@ -64,7 +64,7 @@ TEST_CASE("a link that is slow for some copies has the bandwidth of the fast one
 }
 
 TEST_CASE("probing two emulated devices together measures both directions and leaves no memory behind") {
-  device::CpuDevice first(tests::no_tensors()), second(tests::no_tensors());
+  device::CpuEmulatedDevice first(tests::no_tensors()), second(tests::no_tensors());
   device::Device* const devices[] = {&first, &second};
   const int64_t before = first.memory().allocated;
   const auto links = probe_links_together(devices);

@@ -41,7 +41,7 @@ TEST_CASE("the 4-bit operator has the result and gradients of a linear layer wit
 TEST_CASE("the 4-bit operator saves nothing and adds no node for an input without gradient") {
   const Nf4Weight packed = pack_nf4(at::randn({8, 64}), AbsmaxFormat::plain);
   tests::KeepSaves keep;
-  const autograd::HookScope hooks(&keep);
+  const autograd::SavedTensorHooksScope hooks(&keep);
   CHECK(call(at::randn({2, 64}).requires_grad_(), packed, 8, 64).requires_grad());
   CHECK_FALSE(call(at::randn({2, 64}), packed, 8, 64).requires_grad());
   CHECK(keep.saves.empty());

@@ -32,7 +32,7 @@ TEST_CASE("on a CPU the 8-bit operator has the result and gradients of a linear 
 TEST_CASE("the 8-bit operator saves its input through hooks although backward never unpacks it") {
   const Int8Weight packed = pack_int8(at::randn({8, 64}));
   tests::KeepSaves keep;
-  const autograd::HookScope hooks(&keep);
+  const autograd::SavedTensorHooksScope hooks(&keep);
   const at::Tensor x = at::randn({2, 64}).requires_grad_();
   const at::Tensor y = call(x, packed);
   REQUIRE(keep.saves.size() == 1);

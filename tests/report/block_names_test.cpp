@@ -15,7 +15,7 @@ namespace memtune::report_block_names_test {
 using namespace memtune;
 using findings::MadeUp;
 using trace::EventKind;
-using trace::OwnerKind;
+using trace::MemoryOwnerKind;
 using trace::Pass;
 using trace::RegionId;
 
@@ -34,13 +34,13 @@ const std::vector<std::vector<std::string>> kNames = {{"layers.0", "layers.1"},
 // A step in which each block computes forward and backward. The second block's activation is reloaded `late_ms` late.
 MadeUp blocks_named(const std::vector<std::string>& names, double late_ms) {
   MadeUp made;
-  made.trace.owners = {{OwnerKind::parameters, "parameters"}, {OwnerKind::outside, "outside of blocks"}};
+  made.trace.owners = {{MemoryOwnerKind::parameters, "parameters"}, {MemoryOwnerKind::outside, "outside of blocks"}};
   made.trace.owned = {{0, 0, kGiB}, {0, 1, 1 << 20}};
   made.step(0, 100 + late_ms);
   for (int32_t block = 0; block < 2; ++block) {
     const std::string& name = names[static_cast<size_t>(block)];
     made.value(name, block, block == 0 ? "keep" : "host", kGiB);
-    made.trace.owners.push_back({OwnerKind::block, name, block});
+    made.trace.owners.push_back({MemoryOwnerKind::block, name, block});
     made.trace.owned.push_back({10 + block, static_cast<uint32_t>(2 + block), 3 * kGiB});
     made.region(20 * block, 20 * block + 20, RegionId::of_block(block), name);
   }
@@ -67,7 +67,7 @@ TEST_CASE("memory of a block belongs to that block under any name and the head's
     const report::StackedMemorySeries stack = report::stack_memory(blocks_named(names, 0).trace, 4);
     std::vector<std::string> blocks;
     for (const report::MemoryBand& band : stack.bands)
-      if (band.owner.kind == OwnerKind::block) blocks.push_back(band.owner.name);
+      if (band.owner.kind == MemoryOwnerKind::block) blocks.push_back(band.owner.name);
     CHECK(blocks == names);
     CHECK(stack.bands[3].owner.name == "outside of blocks");
   }

@@ -19,8 +19,8 @@ class MadeUpTrace {
     trace_.device = "NVIDIA H200";
     trace_.budget_bytes = 16 * kGiB;
     hold(parameters_, 2 * kGiB);
-    hold({OwnerKind::optimizer, "optimizer"}, 4 * kGiB);
-    hold({OwnerKind::inputs, "inputs"}, 1 << 20);
+    hold({MemoryOwnerKind::optimizer, "optimizer"}, 4 * kGiB);
+    hold({MemoryOwnerKind::inputs, "inputs"}, 1 << 20);
     for (int block = 0; block < blocks_; ++block) add_values(block);
     for (int step = 0; step < steps; ++step) run_step();
   }
@@ -32,7 +32,7 @@ class MadeUpTrace {
 
  private:
   using EventKind = trace::EventKind;
-  using OwnerKind = trace::OwnerKind;
+  using MemoryOwnerKind = trace::MemoryOwnerKind;
   using Pass = trace::Pass;
   using RegionId = trace::RegionId;
   using TrackRole = trace::TrackRole;
@@ -71,7 +71,7 @@ class MadeUpTrace {
     add(EventKind::region, {role}, name, start, end).region = region;
   }
 
-  static trace::MemoryOwner owner_of(int block) { return {OwnerKind::block, region(block), block}; }
+  static trace::MemoryOwner owner_of(int block) { return {MemoryOwnerKind::block, region(block), block}; }
 
   void sample(int64_t work_space = 0) {
     int64_t held = work_space;
@@ -97,7 +97,7 @@ class MadeUpTrace {
 
   // A copy starts when its lane is free; disk requests run in parallel. Returns the end.
   int64_t move(EventKind kind, const trace::Track& track, ValueId value, int64_t from, double gb_per_s) {
-    const trace::TracedValue& what = trace_.value(value);
+    const trace::TracedActivation& what = trace_.value(value);
     const int64_t start = on_device(track.role) ? std::max(from, free_at_[track.role]) : from;
     const int64_t end = start + static_cast<int64_t>(static_cast<double>(what.bytes) / gb_per_s);
     add(kind, track, what.name, start, end, what.bytes, value);
@@ -174,8 +174,8 @@ class MadeUpTrace {
   }
 
   static constexpr trace::Track kCompute{TrackRole::compute, 7};
-  const trace::MemoryOwner parameters_{OwnerKind::parameters, "parameters"},
-      gradients_{OwnerKind::gradients, "gradients"}, head_{OwnerKind::outside, "head"};
+  const trace::MemoryOwner parameters_{MemoryOwnerKind::parameters, "parameters"},
+      gradients_{MemoryOwnerKind::gradients, "gradients"}, head_{MemoryOwnerKind::outside, "head"};
   const bool mixed_;
   const int blocks_;
   int64_t now_ = kMs;

@@ -95,7 +95,7 @@ TEST_CASE("a combination with an ineffective part is never recommended and not o
         CHECK(rows[1].pareto);
         CHECK_FALSE(rows[2].pareto);
       }
-      for (const ParetoPoint& point : pareto_plot_of(rows, 0).points) CHECK(point.row != &rows[2]);
+      for (const ParetoPlotPoint& point : pareto_plot_of(rows, 0).points) CHECK(point.row != &rows[2]);
       CHECK(effect_text(rows[2].measurement) ==
             "equal to " + left + (moved ? ": nothing was recomputed" : ": nothing was offloaded"));
       CHECK(effect_text(rows[1].measurement) == "");

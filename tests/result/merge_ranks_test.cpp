@@ -56,7 +56,7 @@ TEST_CASE("the gradient note of any rank that worked is reported") {
   CHECK(merge_ranks(ranks).reason == ranks[1].reason);
 }
 
-TrainingResult training(double step_ms, std::vector<SaveResult> saves) {
+TrainingResult training(double step_ms, std::vector<StateSaveResult> saves) {
   TrainingResult result;
   result.loss = {3, 2};
   result.step_ms = step_ms;

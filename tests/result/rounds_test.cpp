@@ -35,11 +35,11 @@ TrialRow measured(const std::string& strategy, const std::vector<std::pair<doubl
 TEST_CASE("the ratio of rounds is their geometric mean with Student's interval of the logarithms") {
   const TrialRow none = measured("none", {{100, 100}, {200, 200}, {400, 400}});
   const TrialRow slower = measured("a", {{110, 100}, {240, 200}, {440, 400}});  // 1.1, 1.2, 1.1
-  const RatioEstimate ratio = ratio_of(slower.measurement, none.measurement);
+  const StepTimeRatioEstimate ratio = ratio_of(slower.measurement, none.measurement);
   CHECK(ratio.value == doctest::Approx(1.1324).epsilon(1e-4));
   CHECK(ratio.low == doctest::Approx(0.9997).epsilon(1e-3));  // deviation 0.05024, half interval 4.303 / sqrt(3) of it
   CHECK(ratio.high == doctest::Approx(1.2828).epsilon(1e-3));
-  const RatioEstimate own = ratio_of(none.measurement, none.measurement);
+  const StepTimeRatioEstimate own = ratio_of(none.measurement, none.measurement);
   CHECK(own.low == doctest::Approx(1));
   CHECK(own.high == doctest::Approx(1));
 }
@@ -100,7 +100,7 @@ TEST_CASE("two trials are compared with each other in each round and not by way 
   const std::vector<TrialRow> rows = {measured("none", {{100, 100}, {100, 100}, {100, 100}}, 9),
                                       measured("fast", {{110, 100}, {130, 100}, {150, 100}}, 6),
                                       measured("slow", {{115, 100}, {136, 100}, {157, 100}}, 5)};
-  const RatioEstimate ratio = ratio_of(rows[2].measurement, rows[1].measurement, ConfidenceLevel::percent99);
+  const StepTimeRatioEstimate ratio = ratio_of(rows[2].measurement, rows[1].measurement, ConfidenceLevel::percent99);
   CHECK(ratio.value == doctest::Approx(1.0461).epsilon(1e-3));
   CHECK(ratio.low > 1.03);
   CHECK(ratio.high < 1.06);

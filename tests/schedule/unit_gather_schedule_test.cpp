@@ -16,7 +16,7 @@ using schedule::UnitGatherSchedule;
 
 namespace {
 
-class Notes final : public schedule::UnitGatherer {
+class Notes final : public schedule::ParameterGatherBackend {
  public:
   explicit Notes(int units) : coming_(units), there_(units) {}
   void gather(int unit) override {

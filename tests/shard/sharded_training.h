@@ -12,7 +12,7 @@
 #include "core/base/device/torch/make_device.h"
 #include "core/engine/autograd/hooks.h"
 #include "core/engine/shard/sharded_parameters.h"
-#include "core/engine/step/forward_survey.h"
+#include "core/engine/step/forward_activation_profiler.h"
 #include "core/engine/step/plan_executor.h"
 #include "core/model/frontend/loss.h"
 #include "core/model/program/blocks.h"
@@ -108,8 +108,8 @@ class ShardedTraining {
 
   plan::ProgramFacts surveyed(const program::Program& program) const {
     auto facts = program::facts(program, program::find_blocks(program, ""));
-    step::ForwardSurvey survey(program, facts, c10::kCPU);
-    const autograd::HookScope hooks(&survey);
+    step::ForwardActivationProfiler survey(program, facts, c10::kCPU);
+    const autograd::SavedTensorHooksScope hooks(&survey);
     program::Interpreter(program).run({tokens_.clone()}, &survey);
     return facts;
   }
@@ -133,7 +133,7 @@ class ShardedTraining {
     parameters.begin_forward();
     at::Tensor loss;
     {
-      const autograd::HookScope hooks(&executor);
+      const autograd::SavedTensorHooksScope hooks(&executor);
       loss = interpreter.run({rows}, &watch).toTensor();
     }
     executor.end_forward();

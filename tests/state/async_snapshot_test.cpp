@@ -9,7 +9,7 @@
 
 #include "core/engine/state/write.h"
 #include "tests/state/support.h"
-#include "tests/support/cpu_device.h"
+#include "tests/support/cpu_emulated_device.h"
 #include "tests/support/faulty_disk.h"
 #include "tests/support/queue_device.h"
 #include "tests/support/run_program.h"
@@ -85,7 +85,7 @@ TEST_CASE("a copy contains the results of the kernels queued before it") {
     std::vector<TensorToSave> parts{part("weight", Dtype::u8, weight)};
     if (waiting) {
       test::ScratchFolder scratch;
-      StateFolder folder(scratch.path);
+      SavedStatesFolder folder(scratch.path);
       folder.make();
       const auto buffer = device.allocate_host(kBufferBytes, true);
       write(device, 1, parts, *buffer, folder);
@@ -106,7 +106,7 @@ TEST_CASE("a buffer smaller than the state is reused once the disk has its conte
   test::ScratchFolder scratch;
   test::FaultyDisk disk;
   disk.on_submit = [](const auto&) { std::this_thread::sleep_for(std::chrono::milliseconds(5)); };
-  StateFolder folder(scratch.path, disk);
+  SavedStatesFolder folder(scratch.path, disk);
   folder.make();
   const auto buffer = tests::cpu_device().allocate_host(16 << 20, true);
   write(tests::cpu_device(), 1, {part("weight", Dtype::u8, weight)}, *buffer, folder);

@@ -24,7 +24,7 @@ struct Life {
   std::vector<Promise> promises{{0, -1}};
 
   explicit Life(int ranks) {
-    StateFolder folder(kRun, disk);
+    SavedStatesFolder folder(kRun, disk);
     const auto save = [&](int64_t step, int life) {
       ranks == 1 ? test::save(folder, step, life) : test::save_on_two_ranks(folder, step, life);
     };
@@ -53,7 +53,7 @@ struct Life {
 
 // The fault in what a power loss left, "" if none.
 std::string fault_of(test::MemoryDisk& left, int64_t promised, int ranks) {
-  const StateFolder folder(kRun, left);
+  const SavedStatesFolder folder(kRun, left);
   try {
     const test::Loaded loaded = test::load(folder);
     if (loaded.step < promised) return "a state that was said to be saved is gone";
@@ -72,7 +72,7 @@ std::string fault_of(test::MemoryDisk& left, int64_t promised, int ranks) {
 
 // Continues after the power loss: a save must work and leave no remains.
 std::string fault_of_going_on(test::MemoryDisk& left) {
-  StateFolder folder(kRun, left);
+  SavedStatesFolder folder(kRun, left);
   test::save(folder, 100);
   if (test::load(folder).contents != test::contents_of(100)) return "the next state is not what was saved";
   const std::vector<std::string> names = names_in(folder.root(), left);

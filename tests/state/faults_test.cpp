@@ -19,7 +19,7 @@ int spoil_each(Fault fault, const Prepare& prepare, const Act& act, const Check&
     CAPTURE(at);
     test::ScratchFolder scratch;
     test::FaultyDisk disk;
-    StateFolder folder(scratch.path, disk);
+    SavedStatesFolder folder(scratch.path, disk);
     prepare(folder);
     fault.at = at;
     disk.arm(fault);
@@ -36,12 +36,12 @@ int spoil_each(Fault fault, const Prepare& prepare, const Act& act, const Check&
   }
 }
 
-void save_two(StateFolder& folder) {
+void save_two(SavedStatesFolder& folder) {
   test::save(folder, 2);
   test::save(folder, 4);
 }
 
-size_t things_in(const StateFolder& folder) { return test::entries(folder.root()); }
+size_t things_in(const SavedStatesFolder& folder) { return test::entries(folder.root()); }
 
 struct Case {
   const char* name;
@@ -66,8 +66,8 @@ TEST_CASE("if any call of a save fails older states stay and the error is report
     const test::Watchdog watchdog("a save that fails", std::chrono::seconds(120));
     int published = 0;
     const int calls = spoil_each(
-        wrong.fault, save_two, [](StateFolder& folder) { test::save(folder, 6); },
-        [&](StateFolder& folder, bool threw) {
+        wrong.fault, save_two, [](SavedStatesFolder& folder) { test::save(folder, 6); },
+        [&](SavedStatesFolder& folder, bool threw) {
           const std::vector<int64_t> steps = folder.steps();
           published += steps.size() == 3 ? 1 : 0;
           CHECK((threw || steps.size() == 3));
@@ -90,8 +90,8 @@ TEST_CASE("if any call of a save fails older states stay and the error is report
 TEST_CASE("if any call of a removal fails the kept states are intact and the next removal finishes") {
   for (const bool for_ever : {false, true})
     spoil_each(
-        {Fault::Kind::refused, EIO, 0, for_ever}, save_two, [](StateFolder& folder) { folder.keep_last(1); },
-        [](StateFolder& folder, bool threw) {
+        {Fault::Kind::refused, EIO, 0, for_ever}, save_two, [](SavedStatesFolder& folder) { folder.keep_last(1); },
+        [](SavedStatesFolder& folder, bool threw) {
           CHECK((threw || folder.steps().size() == 1));
           for (const int64_t step : folder.steps()) CHECK(test::load(folder, step).contents == test::contents_of(step));
           CHECK(folder.steps().back() == 4);
@@ -104,8 +104,8 @@ TEST_CASE("if any call of a removal fails the kept states are intact and the nex
 TEST_CASE("bytes that the disk changed during a save are not loaded") {
   int refused = 0;
   spoil_each(
-      {Fault::Kind::flipped, 0, 0, false}, save_two, [](StateFolder& folder) { test::save(folder, 6); },
-      [&](StateFolder& folder, bool /*threw*/) {
+      {Fault::Kind::flipped, 0, 0, false}, save_two, [](SavedStatesFolder& folder) { test::save(folder, 6); },
+      [&](SavedStatesFolder& folder, bool /*threw*/) {
         const std::string why = test::refusal(folder, 6);
         refused += why.empty() ? 0 : 1;
         if (why.empty()) CHECK(test::load(folder, 6).contents == test::contents_of(6));
@@ -119,7 +119,7 @@ TEST_CASE("if any call of a load fails the error is reported and no wrong state 
   for (int at = 1;; ++at) {
     test::ScratchFolder scratch;
     test::FaultyDisk disk;
-    StateFolder folder(scratch.path, disk);
+    SavedStatesFolder folder(scratch.path, disk);
     save_two(folder);
     disk.arm({Fault::Kind::refused, EIO, at, false});
     std::optional<test::Loaded> loaded;
@@ -140,7 +140,7 @@ TEST_CASE("a failed sync is not repeated") {
     int sync(int) override { return ++syncs, -EIO; }
     int syncs = 0;
   } disk;
-  StateFolder folder(scratch.path, disk);
+  SavedStatesFolder folder(scratch.path, disk);
   std::filesystem::create_directories(folder.root());
   const auto specs = test::specs_of(2);
   CHECK_THROWS_AS(StateWriter(folder, 2, specs), IoError);

@@ -12,7 +12,7 @@ namespace fs = std::filesystem;
 
 struct Run {
   test::ScratchFolder scratch;
-  StateFolder folder{scratch.path};
+  SavedStatesFolder folder{scratch.path};
   Run() {
     test::save(folder, 2);
     test::save(folder, 4);
@@ -36,7 +36,7 @@ TEST_CASE("load returns the newest state or the requested one") {
   CHECK(contains(run.refusal(3), "there is no saved state of step 3"));
   CHECK(contains(run.refusal(3), "there are those of 2, 4"));
   const test::ScratchFolder empty;
-  CHECK(contains(test::refusal(StateFolder(empty.path)), "there is no saved state in"));
+  CHECK(contains(test::refusal(SavedStatesFolder(empty.path)), "there is no saved state in"));
 }
 
 TEST_CASE("any changed byte is detected and the last good state is named") {
@@ -125,7 +125,7 @@ TEST_CASE("files that memtune did not write are never removed") {
 
 TEST_CASE("keep_last keeps the newest states and 0 keeps all") {
   test::ScratchFolder scratch;
-  StateFolder folder(scratch.path);
+  SavedStatesFolder folder(scratch.path);
   for (const int64_t step : {1, 2, 3, 100'000'000}) test::save(folder, step);
   folder.keep_last(0);
   CHECK(folder.steps() == std::vector<int64_t>{1, 2, 3, 100'000'000});

@@ -25,7 +25,7 @@ constexpr int64_t kRow = 10'001;  // of a tensor that all ranks share
 // The data of one rank: its part of a row, and a tensor of its own.
 struct Rank {
   int rank, ranks;
-  StateFolder folder;
+  SavedStatesFolder folder;
   std::vector<safetensors::TensorSpec> specs;
   ShardExtents parts;
   test::Contents contents;
@@ -80,11 +80,11 @@ void save_on_all(const fs::path& run, int ranks, int64_t step) {
 // The row, joined from its parts.
 std::string row_of(const fs::path& run) {
   std::string row(static_cast<size_t>(kRow), '\0');
-  load(StateFolder(run), {}, {{}, [&](const ManifestTensor& tensor, std::span<const char> bytes) {
-                                if (tensor.part)
-                                  row.replace(static_cast<size_t>(tensor.part->begin), bytes.size(), bytes.data(),
-                                              bytes.size());
-                              }});
+  load(SavedStatesFolder(run), {}, {{}, [&](const ManifestTensor& tensor, std::span<const char> bytes) {
+                                      if (tensor.part)
+                                        row.replace(static_cast<size_t>(tensor.part->begin), bytes.size(), bytes.data(),
+                                                    bytes.size());
+                                    }});
   return row;
 }
 
@@ -103,14 +103,14 @@ TEST_CASE("a save on several ranks gives one state and leaves nothing else") {
     CAPTURE(ranks);
     const test::ScratchFolder run;
     for (const int64_t step : {1, 2}) save_on_all(run.path, ranks, step);
-    const StateFolder folder(run.path);
+    const SavedStatesFolder folder(run.path);
     CHECK(folder.steps() == std::vector<int64_t>{1, 2});
     CHECK(row_of(run.path) == Rank::row());
     CHECK(test::entries(folder.path(2)) == static_cast<size_t>(ranks) + 1);
     std::vector<std::string> files;
     load(folder, {},
          {[&](const StateManifest& manifest) {
-            for (const ManifestFile& file : manifest.files) files.push_back(file.name);
+            for (const ManifestFileEntry& file : manifest.files) files.push_back(file.name);
           },
           {}});
     REQUIRE(files.size() == static_cast<size_t>(ranks));
@@ -122,11 +122,11 @@ TEST_CASE("a state lacks a rank's part and rank 0 names the missing rank after t
   const test::ScratchFolder run;
   save_on_all(run.path, 3, 1);
   Rank(run.path, 2, 3).save(2);
-  CHECK(StateFolder(run.path).steps() == std::vector<int64_t>{1});  // not yet published
+  CHECK(SavedStatesFolder(run.path).steps() == std::vector<int64_t>{1});  // not yet published
   const std::string why = said([&] { Rank(run.path, 0, 3, milliseconds(30)).save(2); });
   CHECK(why == "rank 1 did not save its part of step 2 within 30 ms");
-  CHECK(StateFolder(run.path).steps() == std::vector<int64_t>{1});
-  CHECK_FALSE(fs::exists(StateFolder(run.path).path(2)));
+  CHECK(SavedStatesFolder(run.path).steps() == std::vector<int64_t>{1});
+  CHECK_FALSE(fs::exists(SavedStatesFolder(run.path).path(2)));
   CHECK(row_of(run.path) == Rank::row());
 }
 
@@ -152,11 +152,13 @@ TEST_CASE("a full disk on one rank fails its save and that of rank 0 with the re
     CAPTURE(how);
     const test::ScratchFolder run;
     test::FaultyDisk full;
-    std::vector<std::vector<result::SaveResult>> ended(2);
+    std::vector<std::vector<result::StateSaveResult>> ended(2);
     const auto rank = [&](int number) {
       tests::QueueDevice device(tests::QueueDevice::Compute::caller, nullptr);
       Rank of(run.path, number, 2, milliseconds(20'000), number == 1 ? full : disk::system_disk());
-      const auto note = [&](const result::SaveResult& save) { ended[static_cast<size_t>(number)].push_back(save); };
+      const auto note = [&](const result::StateSaveResult& save) {
+        ended[static_cast<size_t>(number)].push_back(save);
+      };
       StateSaver saver(device, of.folder, {how, 1, false}, note);
       const std::vector<TensorToSave> parts = of.state();
       saver.prepare(bytes_of(parts), INT64_MAX);
@@ -176,9 +178,9 @@ TEST_CASE("a full disk on one rank fails its save and that of rank 0 with the re
     }
     CHECK(ended[1][1].error.find("(4 KiB free)") != std::string::npos);
     CHECK(ended[0][1].error == "rank 1: " + ended[1][1].error);
-    CHECK(StateFolder(run.path).steps() == std::vector<int64_t>{3});  // rank 0 keeps only the last state
+    CHECK(SavedStatesFolder(run.path).steps() == std::vector<int64_t>{3});  // rank 0 keeps only the last state
     CHECK(row_of(run.path) == Rank::row());
-    CHECK(test::entries(StateFolder(run.path).root()) == 2);
+    CHECK(test::entries(SavedStatesFolder(run.path).root()) == 2);
   }
 }
 

@@ -7,7 +7,7 @@
 #include "core/base/vocabulary.h"
 #include "core/engine/state/state_saver.h"
 #include "tests/state/support.h"
-#include "tests/support/cpu_device.h"
+#include "tests/support/cpu_emulated_device.h"
 #include "tests/support/faulty_disk.h"
 #include "tests/support/random.h"
 #include "tests/support/run_program.h"
@@ -83,12 +83,12 @@ Ended train(const std::string& how, uint64_t seed) {
   tests::Random random(seed);
   test::ScratchFolder scratch;
   test::FaultyDisk disk;
-  StateFolder folder(scratch.path, disk);
+  SavedStatesFolder folder(scratch.path, disk);
   folder.make();
-  device::CpuDevice device(tests::no_tensors());
+  device::CpuEmulatedDevice device(tests::no_tensors());
   Ended ended;
   int64_t saved = 0;
-  const auto tell = [&](const result::SaveResult& save) {
+  const auto tell = [&](const result::StateSaveResult& save) {
     ++ended.saves;
     if (save.error.empty())
       saved = save.step;

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "core/engine/state/state_folder.h"
+#include "core/engine/state/saved_states_folder.h"
 namespace memtune::state::state_manifest_test {
 namespace {
 

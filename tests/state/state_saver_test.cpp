@@ -128,13 +128,13 @@ struct Run {
 
   test::ScratchFolder scratch;
   test::FaultyDisk disk;
-  StateFolder folder{scratch.path, disk};
+  SavedStatesFolder folder{scratch.path, disk};
   std::atomic<std::chrono::microseconds> lateness{std::chrono::microseconds(0)};
   tests::Random random;
   LateDevice device;
   Training training{5};
   std::map<int64_t, test::Contents> expected;
-  std::vector<result::SaveResult> ended;
+  std::vector<result::StateSaveResult> ended;
   StateSaver saver;
 };
 
@@ -157,7 +157,7 @@ TEST_CASE("a save has the state of its step in any order of copies and updates a
       }
       run.saver.look(true);
       CHECK(run.ended.size() == run.expected.size());
-      for (const result::SaveResult& save : run.ended) CHECK(save.error == "");
+      for (const result::StateSaveResult& save : run.ended) CHECK(save.error == "");
       CHECK(run.folder.steps().size() == run.expected.size());
       run.check_saved();
     }
@@ -220,7 +220,7 @@ TEST_CASE("a save fails if the model writes to its own weights in a forward") {
 TEST_CASE("a run that ends in a forward does not publish the save that just began and does not hang") {
   for (const bool activations_first : {false, true}) {
     test::ScratchFolder scratch;
-    StateFolder folder(scratch.path);
+    SavedStatesFolder folder(scratch.path);
     folder.make();
     LateDevice device(nullptr);
     Training training(3);

@@ -26,7 +26,7 @@ constexpr int64_t kLarge = 20'000'007;
 struct Stage {
   test::ScratchFolder scratch;
   test::FaultyDisk disk;
-  StateFolder folder{scratch.path, disk};
+  SavedStatesFolder folder{scratch.path, disk};
   std::vector<safetensors::TensorSpec> specs;
   test::Contents contents;
   std::optional<test::StateImage> image;
@@ -85,7 +85,7 @@ TEST_CASE("missing and excess bytes and unaligned portions and a second save of 
 
 TEST_CASE("a state without a byte of data is valid") {
   test::ScratchFolder scratch;
-  StateFolder folder(scratch.path);
+  SavedStatesFolder folder(scratch.path);
   folder.make();
   const std::vector<safetensors::TensorSpec> specs{{"none", safetensors::Dtype::f32, {0, 3}}};
   StateWriter writer(folder, 1, specs);

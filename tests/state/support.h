@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/engine/state/load.h"
-#include "core/engine/state/state_folder.h"
+#include "core/engine/state/saved_states_folder.h"
 #include "core/engine/state/state_writer.h"
 #include "tests/support/state_image.h"
 
@@ -36,7 +36,7 @@ inline Contents contents_of(int64_t step, int life = 0) {
   return contents;
 }
 
-inline void save(state::StateFolder& folder, int64_t step, int life = 0) {
+inline void save(state::SavedStatesFolder& folder, int64_t step, int life = 0) {
   const std::vector<safetensors::TensorSpec> specs = specs_of(step);
   const Contents contents = contents_of(step, life);
   StateImage image(specs, contents);  // outlives the writer
@@ -49,7 +49,7 @@ inline void save(state::StateFolder& folder, int64_t step, int life = 0) {
 // Saves the same state on two ranks. Rank 0 has the tensors, and both ranks have a part of one row. The part of rank 1
 // is written before rank 0 publishes.
 inline constexpr int64_t kRowBytes = 9000;
-inline void save_on_two_ranks(state::StateFolder& folder, int64_t step, int life = 0) {
+inline void save_on_two_ranks(state::SavedStatesFolder& folder, int64_t step, int life = 0) {
   folder.make();
   for (const int rank : {1, 0}) {
     folder.set_rank({rank, 2});
@@ -70,7 +70,7 @@ struct Loaded {
   Contents contents;
 };
 
-inline Loaded load(const state::StateFolder& folder, std::optional<int64_t> step = std::nullopt) {
+inline Loaded load(const state::SavedStatesFolder& folder, std::optional<int64_t> step = std::nullopt) {
   Loaded loaded;
   const auto take = [&](const state::ManifestTensor& tensor, std::span<const char> bytes) {
     loaded.contents[tensor.name].append(bytes.begin(), bytes.end());  // parts in rank order
@@ -80,7 +80,7 @@ inline Loaded load(const state::StateFolder& folder, std::optional<int64_t> step
 }
 
 // The error of load(), "" if it succeeds.
-inline std::string refusal(const state::StateFolder& folder, std::optional<int64_t> step = std::nullopt) {
+inline std::string refusal(const state::SavedStatesFolder& folder, std::optional<int64_t> step = std::nullopt) {
   try {
     load(folder, step);
     return "";

@@ -59,7 +59,7 @@ struct Forward {
 
   at::Tensor run(const at::Tensor& input) {
     executor->begin_step();
-    const autograd::HookScope hooks(executor.get());
+    const autograd::SavedTensorHooksScope hooks(executor.get());
     at::Tensor loss = program::Interpreter(program).run({input}, executor.get()).toTensor();
     executor->end_forward();
     return loss;

@@ -10,8 +10,8 @@
 namespace memtune::step::saved_tensor_handle_test {
 namespace {
 
-using autograd::ConsumerHandle;
 using autograd::SavedStorage;
+using autograd::SavedStorageConsumer;
 
 struct Unpacker final : SavedTensorHandle::Unpacker {
   at::Tensor unpack(SavedTensorHandle& saved) override { return saved.tensor(); }
@@ -57,7 +57,7 @@ TEST_CASE("recomputed bytes belong to the unpacked tensor, and others stay until
     value->hold(tensor.storage());
     SavedTensorHandle first(unpacker, tensor, 2, 0), last(unpacker, tensor, 2, 1);
     for (SavedTensorHandle* ticket : {&first, &last})
-      ticket->attach(ConsumerHandle(value, ConsumerHandle::ConsumerKind::backward));
+      ticket->attach(SavedStorageConsumer(value, SavedStorageConsumer::ConsumerKind::backward));
     CHECK(first.unpack().equal(tensor));
     first.release_recomputed();
     CHECK(value->state() == SavedStorage::State::held);
@@ -92,10 +92,10 @@ TEST_CASE("an attached saved tensor consumes its storage until it dies and unpac
   const auto value = value_of(tensor);
   {
     SavedTensorHandle ticket(unpacker, tensor.t(), 2, 0);
-    ticket.attach(ConsumerHandle(value, ConsumerHandle::ConsumerKind::backward));
+    ticket.attach(SavedStorageConsumer(value, SavedStorageConsumer::ConsumerKind::backward));
     CHECK(value->used());
     CHECK_FALSE(ticket.stays());
-    CHECK(ticket.key() == trace::ValueKey{5, 1, 48});
+    CHECK(ticket.key() == trace::ActivationKey{5, 1, 48});
     value->hold(tensor.storage());
     const at::Tensor expected = tensor.t().clone();
     tensor.reset();

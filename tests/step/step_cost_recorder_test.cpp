@@ -110,7 +110,7 @@ struct Recorded {
     {
       std::optional<ops::AutocastScope> scope;
       if (autocast) scope.emplace(device::torch_device(test_device()).type(), ops::AutocastState{true, at::kBFloat16});
-      const autograd::HookScope hooks(&executor);
+      const autograd::SavedTensorHooksScope hooks(&executor);
       loss = program::Interpreter(program).run({input}, &executor).toTensor();
     }
     executor.end_forward();
@@ -136,7 +136,7 @@ int64_t most(const StepCosts& costs) {
 class HoldingDevice final : public tests::SimulatedDevice {
  public:
   HoldingDevice() : SimulatedDevice(1) {}
-  std::unique_ptr<device::ComputeHold> hold_compute() override {
+  std::unique_ptr<device::ComputeStreamHold> hold_compute() override {
     now_us += 1000;
     return std::make_unique<Hold>(*this, ++holds);
   }
@@ -144,7 +144,7 @@ class HoldingDevice final : public tests::SimulatedDevice {
   int expires = 0;  // number of the hold
 
  private:
-  struct Hold final : device::ComputeHold {
+  struct Hold final : device::ComputeStreamHold {
     Hold(HoldingDevice& device, int number) : device(device), number(number) { CHECK(++device.held == 1); }
     ~Hold() override { --device.held; }
     bool expired() const override { return number == device.expires; }

@@ -34,7 +34,7 @@ Plan example() {
                                  .parameter_views = true,
                                  .flat_broadcasts = true,
                                  .whole_blocks = true,
-                                 .repeats = DuplicatePolicy::share};
+                                 .repeats = SharedStoragePolicy::share};
   plan.placements = {
       {3,
        "layers.0/aten::silu",

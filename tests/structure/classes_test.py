@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 MOST = 14
 # Both lists only shrink: an entry that is no longer needed fails.
 MANY_MEMBERS = {
-    "SavedStorageSimulator": "tables by value and by saved tensor, beside the simulated parts that they use",
+    "SavedActivationSimulator": "tables by value and by saved tensor, beside the simulated parts that they use",
     "StepSimulator": "the simulated parts of a step, and how far it was when it last logged",
     "StepCostRecorder": "tables from live tensors to numbers in the record, and how far the step is",
     "StepTraceRecorder": "one buffer for each kind of record, and how far the step is",
@@ -25,7 +25,7 @@ MANY_MEMBERS = {
     "AsyncSnapshot": "what is copied, where to, and what has arrived, for two threads",
 }
 SEVERAL_SOURCES = {
-    "SavedStorageSimulator": "recomputation is apart",
+    "SavedActivationSimulator": "recomputation is apart",
     "StepCostRecorder": "medians over steps are apart",
     "Planner": "reasons of a plan are apart",
 }

@@ -19,7 +19,7 @@ const std::map<std::string, std::string> kAllowed = {
     {"core/model/frontend/library.cpp", "dlopen takes a path; require_file() looked at it"},
     {"core/model/frontend/torchscript/module_file.cpp", "LibTorch takes a path; require_file() looked at it"},
     {"core/engine/state/rank_parts.cpp", "through ConfinedFileSystem, which opens without waiting"},
-    {"core/engine/state/state_folder.cpp", "through ConfinedFileSystem, which opens without waiting"},
+    {"core/engine/state/saved_states_folder.cpp", "through ConfinedFileSystem, which opens without waiting"},
     {"core/measure/trial/reference.cpp", "writes a file whose name was removed before"},
     {"core/measure/trial/reference.h", "writes a file whose name was removed before"},
     {"core/measure/trial/sandbox.cpp", "O_PATH opens nothing"},

@@ -20,7 +20,7 @@ void add(const std::string& name, safetensors::Dtype dtype, const std::vector<in
   contents[name] = std::move(bytes);
 }
 
-void save(state::StateFolder& folder, int64_t step) {
+void save(state::SavedStatesFolder& folder, int64_t step) {
   test::StateImage image(specs, contents);  // outlives the writer
   state::StateWriter writer(folder, step, specs);
   image.write(writer, disk::kAlignment);
@@ -28,7 +28,7 @@ void save(state::StateFolder& folder, int64_t step) {
 }
 
 // Gives each rank a third of every tensor, as whole elements. A rank without elements of a tensor omits it.
-void save_on_ranks(state::StateFolder& folder, int64_t step, int ranks) {
+void save_on_ranks(state::SavedStatesFolder& folder, int64_t step, int ranks) {
   for (int rank = ranks - 1; rank >= 0; --rank) {
     folder.set_rank({rank, ranks});
     std::vector<safetensors::TensorSpec> own;
@@ -54,7 +54,7 @@ void save_on_ranks(state::StateFolder& folder, int64_t step, int ranks) {
 }  // namespace
 
 int main(int argc, char** argv) try {
-  state::StateFolder folder(argv[1]);
+  state::SavedStatesFolder folder(argv[1]);
   folder.make();
   for (int i = 3; i < argc; ++i) {
     const safetensors::Reader reader(argv[i]);

@@ -274,7 +274,7 @@ void inspect(const plan::TrialRequest& request) {
         {"inputs", inputs},
         {"loss", "next_token"},
         {"origin",
-         trace::Provenance{"", "", "", "0.1.0", torch && *torch ? torch : "2.11.0", "", "a made-up machine"}}});
+         trace::TraceProvenance{"", "", "", "0.1.0", torch && *torch ? torch : "2.11.0", "", "a made-up machine"}}});
 }
 
 // Each mode blocks less than the one before. All of them write a state to the requested folder.

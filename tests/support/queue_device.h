@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "core/base/device/device.h"
-#include "core/base/device/stream_order.h"
+#include "core/base/device/stream_order_tracker.h"
 #include "tests/support/random.h"
 
 namespace memtune::tests {
@@ -111,7 +111,7 @@ class QueueDevice : public device::Device {
   static constexpr size_t kAll = std::numeric_limits<size_t>::max();
 
   struct Mark final : device::StreamEvent {
-    Mark(QueueDevice& device, Stream stream, size_t position, device::StreamOrder::Point point)
+    Mark(QueueDevice& device, Stream stream, size_t position, device::StreamOrderTracker::Point point)
         : device(device), stream(stream), position(position), point(point) {}
     bool done() const override {
       const std::lock_guard lock(device.mutex_);
@@ -125,7 +125,7 @@ class QueueDevice : public device::Device {
     QueueDevice& device;
     Stream stream;
     size_t position;
-    device::StreamOrder::Point point;
+    device::StreamOrderTracker::Point point;
   };
   struct Task {
     std::function<void()> work;  // either this or `awaited`
@@ -170,7 +170,7 @@ class QueueDevice : public device::Device {
   Compute compute_;
   Random* random_;
   Queue queues_[3];
-  device::StreamOrder order_;
+  device::StreamOrderTracker order_;
   std::recursive_mutex mutex_;  // events may be waited for anywhere; work then runs there
 };
 

@@ -200,7 +200,7 @@ class Driver {
                                       autocast_of(subject_.source_.autocast));
     if (executor) executor->begin_step();
     if (sharded_) sharded_->begin_forward();
-    const autograd::HookScope hooks(executor);
+    const autograd::SavedTensorHooksScope hooks(executor);
     const IValue answer = script_ ? subject_.model_.module.forward(inputs) : interpreter_.run(inputs, &observer);
     if (executor) executor->end_forward();
     ops_ = observer.ops;

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/base/device/device.h"
-#include "core/base/device/stream_order.h"
+#include "core/base/device/stream_order_tracker.h"
 
 namespace memtune::tests {
 
@@ -82,9 +82,10 @@ class SimulatedDevice : public device::Device {
   struct Mark final : device::StreamEvent {
     struct Where {
       double us;
-      device::StreamOrder::Point point;
+      device::StreamOrderTracker::Point point;
     };
-    Mark(SimulatedDevice& device, double us, device::StreamOrder::Point point) : device(device), where{us, point} {}
+    Mark(SimulatedDevice& device, double us, device::StreamOrderTracker::Point point)
+        : device(device), where{us, point} {}
     bool done() const override {
       ++device.calls.queries;
       return device.now_us >= where.us;
@@ -107,7 +108,7 @@ class SimulatedDevice : public device::Device {
   }
 
   double bytes_a_us_;
-  device::StreamOrder order_;
+  device::StreamOrderTracker order_;
   double free_us_[3] = {0, 0, 0};
 };
 

@@ -16,7 +16,7 @@
 #include "core/base/device/torch/make_device.h"
 #include "core/base/device/torch/torch_device.h"
 #include "core/engine/autograd/hooks.h"
-#include "core/engine/step/forward_survey.h"
+#include "core/engine/step/forward_activation_profiler.h"
 #include "core/engine/step/plan_executor.h"
 #include "core/model/program/blocks.h"
 #include "core/model/program/facts.h"
@@ -122,8 +122,8 @@ class Model {
   plan::ProgramFacts surveyed(const program::Program& program) const {
     auto facts = program::facts(program, program::find_blocks(program, "block*"));
     const program::ModuleStateGuard restore(program.state, device::torch_device(test_device()));
-    step::ForwardSurvey survey(program, facts, device::torch_device(test_device()).type());
-    const autograd::HookScope hooks(&survey);
+    step::ForwardActivationProfiler survey(program, facts, device::torch_device(test_device()).type());
+    const autograd::SavedTensorHooksScope hooks(&survey);
     program::Interpreter(program).run({input()}, &survey);
     return facts;
   }
@@ -142,7 +142,7 @@ class Model {
     executor.begin_step();
     at::Tensor loss;  // its graph must be destroyed before the executor, even if the backward throws
     {
-      autograd::HookScope hooks(&executor);
+      autograd::SavedTensorHooksScope hooks(&executor);
       loss = interpreter.run({input()}, &executor).toTensor();
     }
     executor.end_forward();

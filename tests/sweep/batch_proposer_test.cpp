@@ -33,14 +33,14 @@ constexpr int64_t kGiB = int64_t{1} << 30;
 // device has unlimited memory by default. Each op also takes `fixed_ms` at every batch.
 class BatchSweep {
  public:
-  BatchSweep(int64_t budget_bytes, double fixed_ms, GlobalBatchSize size = {})
+  BatchSweep(int64_t budget_bytes, double fixed_ms, SamplesPerOptimizerStep size = {})
       : limits_{budget_bytes, 0}, fixed_ms_(fixed_ms), size_(size) {
     settings_.push_back(setting(first_recorded(size)));
   }
 
   // Returns the names of the trials in order, such as "none@2".
   std::vector<std::string> run() {
-    const Candidates candidates({"none", "checkpoint:full"}, {}, plan::TrainingSettings());
+    const CandidateStrategiesAndPlans candidates({"none", "checkpoint:full"}, {}, plan::TrainingSettings());
     const auto proposer = propose_batches(limits_, size_, false)(candidates, settings_);
     std::vector<std::string> names;
     for (auto proposals = next(*proposer); !proposals.empty(); proposals = next(*proposer))
@@ -70,8 +70,8 @@ class BatchSweep {
     }
     return facts;
   }
-  static SweepPoint setting(int64_t batch) {
-    SweepPoint setting{batch, {}, {}};
+  static InspectedBatchSequence setting(int64_t batch) {
+    InspectedBatchSequence setting{batch, {}, {}};
     setting.facts.program = facts_of(batch);
     return setting;
   }
@@ -113,8 +113,8 @@ class BatchSweep {
 
   const planner::PlanLimits limits_;
   const double fixed_ms_;
-  const GlobalBatchSize size_;
-  std::vector<SweepPoint> settings_;
+  const SamplesPerOptimizerStep size_;
+  std::vector<InspectedBatchSequence> settings_;
   std::vector<FinishedProposal> tried_;
   ScratchFolder folder_;
 };

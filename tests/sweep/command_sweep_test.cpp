@@ -201,7 +201,7 @@ TEST_CASE("combinations run after their parts in the first round and in the expe
   bench.run();
   CHECK(bench.starts() == "");
   bench.settings.dry_run = true;
-  const std::vector<TrialSpec> listed = bench.run().record.trials;
+  const std::vector<TrialRecord> listed = bench.run().record.trials;
   CHECK(listed.size() == 8);
   CHECK(listed.back().notes == std::vector<std::string>{"behind the single changes, by what they show"});
 }

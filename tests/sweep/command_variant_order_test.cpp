@@ -23,8 +23,8 @@ CommandVariant variant(const std::string& name, Names parts = {}, const std::str
   return variant;
 }
 
-SweepTrial tried(const std::string& name, double step_ms, int64_t peak, Outcome outcome = Outcome::ok) {
-  SweepTrial trial;
+SweepTrialState tried(const std::string& name, double step_ms, int64_t peak, Outcome outcome = Outcome::ok) {
+  SweepTrialState trial;
   trial.spec.strategy = trial.measurement.strategy = name;
   trial.measurement.outcome = outcome;
   trial.measurement.reason = outcome == Outcome::ok ? "" : "no such package";
@@ -50,7 +50,7 @@ const std::vector<CommandVariant> kVariants = {variant("own"),
                                                variant("liger+compile", {"liger", "compile"})};
 
 // Compared with own: full is slower and smaller, liger as fast and smaller, compile faster and as large.
-std::vector<SweepTrial> measured() {
+std::vector<SweepTrialState> measured() {
   return {tried("own", 100, 1000), tried("full", 130, 500), tried("every-2", 115, 750), tried("liger", 100, 800),
           tried("compile", 80, 1000)};
 }
@@ -60,7 +60,7 @@ std::vector<SweepTrial> measured() {
 TEST_CASE("combinations wait for their parts and the one expected to be fastest is first") {
   const CommandVariantOrder order(kVariants, {}, 0, Goal::throughput);
   CHECK(names(order.first()) == Names{"own", "full", "every-2", "liger", "compile"});
-  const VariantCombinations placed = order.combined(measured());
+  const OrderedVariantCombinations placed = order.combined(measured());
   CHECK(names(placed.run) == Names{"liger+compile", "full+compile", "every-2+liger", "full+liger"});
   CHECK(placed.run.front().why == "80 ms, 800 B expected");
   CHECK(placed.skipped.empty());
@@ -77,7 +77,7 @@ TEST_CASE("combinations expected to exceed the budget come last with the nearest
 }
 
 TEST_CASE("combinations expected to be slower and larger than a measured variant come last") {
-  std::vector<SweepTrial> trials = measured();
+  std::vector<SweepTrialState> trials = measured();
   trials[4] = tried("compile", 120, 1200);  // itself slower and larger than own
   const CommandVariantOrder order(kVariants, {}, 0, Goal::throughput);
   const std::vector<OrderedVariant> run = order.combined(trials).run;
@@ -86,10 +86,10 @@ TEST_CASE("combinations expected to be slower and larger than a measured variant
 }
 
 TEST_CASE("a combination is skipped if a part failed but not if a part ran out of memory") {
-  std::vector<SweepTrial> trials = measured();
+  std::vector<SweepTrialState> trials = measured();
   trials[3] = tried("liger", 0, 0, Outcome::error);
   trials[4] = tried("compile", 0, 0, Outcome::device_oom);
-  const VariantCombinations placed = CommandVariantOrder(kVariants, {}, 0, Goal::throughput).combined(trials);
+  const OrderedVariantCombinations placed = CommandVariantOrder(kVariants, {}, 0, Goal::throughput).combined(trials);
   CHECK(names(placed.run) == Names{"full+compile"});
   REQUIRE(placed.skipped.size() == 3);
   CHECK(placed.skipped[0].name == "full+liger");
@@ -97,10 +97,10 @@ TEST_CASE("a combination is skipped if a part failed but not if a part ran out o
 }
 
 TEST_CASE("a part that failed after its first round skips no combination") {
-  std::vector<SweepTrial> trials = measured();
+  std::vector<SweepTrialState> trials = measured();
   trials[3].measurement.rounds.resize(1);
   trials[3].measurement.outcome = Outcome::error;
-  const VariantCombinations placed = CommandVariantOrder(kVariants, {}, 0, Goal::throughput).combined(trials);
+  const OrderedVariantCombinations placed = CommandVariantOrder(kVariants, {}, 0, Goal::throughput).combined(trials);
   CHECK(placed.run.size() == 4);
   CHECK(placed.skipped.empty());
 }
@@ -113,11 +113,11 @@ TEST_CASE("a native sweep of the model orders single changes and those beaten th
                                                 variant("liger"),
                                                 variant("every-2", {}, "checkpoint:every=2"),
                                                 variant("unheard", {}, "checkpoint:cheap")};
-  const std::vector<EngineTrialResult> native = {{"none", 100, 2000},
-                                                 {"checkpoint:full", 130, 500},
-                                                 {"checkpoint:every=2", 115, 1250},
-                                                 {"offload:stream", 300, 600},
-                                                 {"offload:sync", 0, 0}};
+  const std::vector<EngineStrategyResult> native = {{"none", 100, 2000},
+                                                    {"checkpoint:full", 130, 500},
+                                                    {"checkpoint:every=2", 115, 1250},
+                                                    {"offload:stream", 300, 600},
+                                                    {"offload:sync", 0, 0}};
   const CommandVariantOrder order(variants, native, 0, Goal::throughput);
   const std::vector<OrderedVariant> placed = order.first();
   CHECK(names(placed) == Names{"own", "off", "every-2", "liger", "unheard", "broken", "slow"});
@@ -130,10 +130,10 @@ TEST_CASE("a combination with a part that cannot run alone is ordered by the nat
   const std::vector<CommandVariant> variants = {variant("own", {}, "none"), variant("full", {}, "checkpoint:full"),
                                                 variant("full+liger", {"full"}),
                                                 variant("full+host", {"full", "host"}, "checkpoint:full,inputs=host")};
-  const std::vector<EngineTrialResult> native = {{"none", 200, 2000}, {"checkpoint:full,inputs=host", 220, 100}};
+  const std::vector<EngineStrategyResult> native = {{"none", 200, 2000}, {"checkpoint:full,inputs=host", 220, 100}};
   const CommandVariantOrder order(variants, native, 0, Goal::throughput);
   const std::vector<OrderedVariant> run =
-      order.combined(std::vector<SweepTrial>{tried("own", 100, 1000), tried("full", 130, 500)}).run;
+      order.combined(std::vector<SweepTrialState>{tried("own", 100, 1000), tried("full", 130, 500)}).run;
   CHECK(names(run) == Names{"full+host", "full+liger"});
   CHECK(run.front().why == "110 ms, 50 B expected");
 }

@@ -36,7 +36,7 @@ class PaperSweep {
   PaperSweep(double gb_per_s, int64_t budget_bytes,
              std::vector<std::string> strategies = {"none", "checkpoint:full", "checkpoint:cheap", "offload:stream"})
       : budget_bytes_(budget_bytes), strategies_(std::move(strategies)) {
-    for (SweepPoint& setting : settings_) setting.facts.program = decoder(4);
+    for (InspectedBatchSequence& setting : settings_) setting.facts.program = decoder(4);
     costs_ = step_of(program(), decoder_ms(program()));
     costs_.out_gb_per_s = costs_.in_gb_per_s = gb_per_s;
     real_ = costs_;
@@ -48,7 +48,7 @@ class PaperSweep {
 
   // Returns the names of the trials in order.
   std::vector<std::string> run() {
-    const Candidates candidates(strategies_, {}, training, fallback);
+    const CandidateStrategiesAndPlans candidates(strategies_, {}, training, fallback);
     const auto proposer = propose_plans({budget_bytes_}, false, own)(candidates, settings_);
     std::vector<std::string> names;
     const auto count = [&](size_t budget, size_t budgets) {
@@ -140,7 +140,7 @@ class PaperSweep {
 
   const int64_t budget_bytes_;
   const std::vector<std::string> strategies_;
-  std::vector<SweepPoint> settings_ = std::vector<SweepPoint>(1);
+  std::vector<InspectedBatchSequence> settings_ = std::vector<InspectedBatchSequence>(1);
   plan::StepCosts costs_;
   std::map<std::string, Outcome> outcomes_;  // of failed trials
   ScratchFolder folder_;
@@ -360,9 +360,9 @@ TEST_CASE("a plan is made from costs of the fallback if the device has no room f
 }
 
 TEST_CASE("without a budget the fallback runs once, at settings where nothing else had room") {
-  const Candidates candidates({"none", "checkpoint:full"}, {}, {}, kFallback);
-  std::vector<SweepPoint> settings(2);
-  for (SweepPoint& setting : settings) setting.facts.program = decoder(2);
+  const CandidateStrategiesAndPlans candidates({"none", "checkpoint:full"}, {}, {}, kFallback);
+  std::vector<InspectedBatchSequence> settings(2);
+  for (InspectedBatchSequence& setting : settings) setting.facts.program = decoder(2);
   const auto proposer = propose_all(candidates, settings);
   std::vector<FinishedProposal> tried;
   for (const TrialProposal& proposal : proposer->next(tried)) {

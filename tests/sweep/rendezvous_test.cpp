@@ -23,7 +23,7 @@ using namespace std::chrono_literals;
 namespace memtune::sweep::rendezvous_test {
 namespace {
 
-using launch::Connection;
+using launch::JsonMessageConnection;
 using nlohmann::json;
 
 constexpr const char* kWords = "profile --model tiny";
@@ -54,10 +54,10 @@ struct Coordinator {
 
   launch::LaunchInfo launch;
   std::vector<std::string> notes;  // to be read after workers.get()
-  std::future<std::unique_ptr<WorkerGroup>> workers;
+  std::future<std::unique_ptr<WorkerCoordinator>> workers;
 };
 
-std::unique_ptr<Connection> join(const launch::LaunchInfo& launch, std::chrono::milliseconds timeout = 10s) {
+std::unique_ptr<JsonMessageConnection> join(const launch::LaunchInfo& launch, std::chrono::milliseconds timeout = 10s) {
   return join_coordinator(launch, {kWords, timeout});
 }
 
@@ -76,7 +76,7 @@ struct Peer {
     return answer;
   }
 
-  Connection connection;
+  JsonMessageConnection connection;
 };
 
 json introduction() { return {{"rank", 1}, {"size", 2}, {"words", kWords}, {"host", "evil"}, {"mounts", ""}}; }
@@ -150,7 +150,7 @@ TEST_CASE("ranks with different secrets do not find each other, and both say why
 TEST_CASE("a program in the place of rank 0 learns no command line") {
   const launch::TcpListener listener(true, 0);
   auto rank = std::async(std::launch::async, [&] { return join(launch_of(1, listener.port(), "secret"), 500ms); });
-  Connection impostor(listener.accept(5s), 5s);
+  JsonMessageConnection impostor(listener.accept(5s), 5s);
   json hello, more;
   REQUIRE(impostor.receive(hello, 5s));
   CHECK(hello.dump().find(kWords) == std::string::npos);

@@ -153,7 +153,7 @@ TEST_CASE("a cap or budget below the parameters is refused before any trial with
 }
 
 TEST_CASE("the load of other processes is measured and does not exceed the cores") {
-  const CpuLoadMonitor watch;
+  const OtherProcessCpuLoadMonitor watch;
   CHECK(usable_cores() >= 1);
   CHECK(load_average() >= 0);
   const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(200);

@@ -19,7 +19,7 @@
 #include "core/measure/process/end.h"
 #include "core/measure/process/interrupt.h"
 #include "core/plan/request/trial_request.h"
-#include "core/sweep/trials/spare_trial.h"
+#include "core/sweep/trials/prestarted_trial_process.h"
 #include "core/sweep/trials/spawn.h"
 #include "core/sweep/trials/trial_frame_reader.h"
 #include "tests/support/run_program.h"
@@ -39,7 +39,7 @@ struct Stage {
   std::vector<std::string> phases;
 
   std::function<int64_t()> available_memory = available_memory_bytes;
-  SpareTrial* spare = nullptr;
+  PrestartedTrialProcess* spare = nullptr;
 
   TrialAnswer run(const std::string& behaviour, std::chrono::milliseconds limit = 20s) {
     const test::Variable rules("FAKE_TRIAL", "later=logged;none=" + behaviour);
@@ -73,7 +73,7 @@ std::string children() { return test::slurp("/proc/thread-self/children"); }
 TEST_CASE("as a trial ends the process of the next one is started and takes its request") {
   Stage stage;
   {
-    SpareTrial spare("cpu");
+    PrestartedTrialProcess spare("cpu");
     stage.spare = &spare;
     for (int i = 0; i < 3; ++i) REQUIRE(std::holds_alternative<result::Measurement>(stage.run("ok")));
     CHECK(children() != "");
@@ -84,7 +84,7 @@ TEST_CASE("as a trial ends the process of the next one is started and takes its 
 
 TEST_CASE("each end of a trial that was started ahead is reported like that of another") {
   Stage stage;
-  SpareTrial spare("cpu");
+  PrestartedTrialProcess spare("cpu");
   stage.spare = &spare;
   const auto start = [&](const std::string& behaviour) {  // it has the environment of its start
     const test::Variable rules("FAKE_TRIAL", "later=logged;none=" + behaviour);
@@ -103,7 +103,7 @@ TEST_CASE("each end of a trial that was started ahead is reported like that of a
 
 TEST_CASE("a process started ahead that has ended or has another number of threads is not taken") {
   Stage stage;
-  SpareTrial spare("cpu");
+  PrestartedTrialProcess spare("cpu");
   {
     const test::Variable rules("FAKE_TRIAL", "later=crash");
     spare.start(0);

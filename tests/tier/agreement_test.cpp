@@ -9,7 +9,7 @@
 
 #include "core/engine/tier/host_tier.h"
 #include "core/plan/planner/simulated_host_tier.h"
-#include "tests/support/cpu_device.h"
+#include "tests/support/cpu_emulated_device.h"
 #include "tests/support/random.h"
 namespace memtune::tier::agreement_test {
 namespace {
@@ -48,7 +48,7 @@ class Tiers {
   };
 
   std::unique_ptr<planner::SimulatedHostTier> make(int64_t last_step_bytes) {
-    return std::make_unique<planner::SimulatedHostTier>(planner::OffloadTargets{budget_, /*disk=*/true},
+    return std::make_unique<planner::SimulatedHostTier>(planner::AllowedOffloadTiers{budget_, /*disk=*/true},
                                                         planner::SimulatedHostTier::Speeds{}, kSlab, power_of_two_,
                                                         last_step_bytes, clock_);
   }
@@ -57,7 +57,7 @@ class Tiers {
     CAPTURE(after);
     tier_.stop_recording();  // waits for the requests
     tier_.start_recording();
-    const schedule::HostCache::Counters& simulated = simulated_->counters();
+    const schedule::DiskSpillingHostCache::Counters& simulated = simulated_->counters();
     CHECK(tier_.counters().disk_write_bytes == simulated.disk_write_bytes);
     CHECK(tier_.counters().disk_read_bytes == simulated.disk_read_bytes);
     CHECK(tier_.disk_bytes() == simulated.disk_bytes);

@@ -5,7 +5,7 @@
 #include <doctest/doctest.h>
 
 #include "core/base/error.h"
-#include "tests/support/cpu_device.h"
+#include "tests/support/cpu_emulated_device.h"
 namespace memtune::tier::host_memory_pool_test {
 namespace {
 

@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "core/base/error.h"
-#include "tests/support/cpu_device.h"
+#include "tests/support/cpu_emulated_device.h"
 #include "tests/support/faulty_disk.h"
 namespace memtune::tier::host_tier_test {
 namespace {
@@ -71,7 +71,7 @@ TEST_CASE("the oldest pieces beyond the budget go to disk and are read back") {
   HostTier tier(cpu_device(), kPage, 4 * kPage, make_store());
   const auto pieces = put_many(tier, 20);
   CHECK(tier.pool().peak_leased_bytes() == 4 * kPage);
-  for (size_t i = 0; i < 16; ++i) CHECK(pieces[i]->state == HostTierPiece::State::on_disk);
+  for (size_t i = 0; i < 16; ++i) CHECK(pieces[i]->state == OffloadedActivationPiece::State::on_disk);
   for (size_t i = 16; i < 20; ++i) CHECK(pieces[i]->lease.data() != nullptr);
   CHECK(tier.counters().disk_write_bytes >= 16 * kPage);
   check_all(tier, pieces);
@@ -82,7 +82,7 @@ TEST_CASE("read-ahead uses only free memory and its pieces are ready") {
   const auto pieces = put_many(tier, 12);
   HostTierPiecePtr away;
   for (const auto& piece : pieces)
-    if (!away && piece->state == HostTierPiece::State::on_disk) away = piece;
+    if (!away && piece->state == OffloadedActivationPiece::State::on_disk) away = piece;
   REQUIRE(away);
   CHECK_FALSE(tier.read_ahead(away));  // other pieces fill the budget
   CHECK_FALSE(tier.ready(*away));
@@ -107,7 +107,7 @@ TEST_CASE("a piece that was read too early makes room for one that is needed now
     while (!tier.read_ahead(pieces[i])) {
     }
   CHECK(holds(tier.fetch(pieces[3]), 4));
-  CHECK(pieces[1]->state == HostTierPiece::State::on_disk);
+  CHECK(pieces[1]->state == OffloadedActivationPiece::State::on_disk);
   tier.drop(pieces[3]);
   CHECK(holds(tier.fetch(pieces[1]), 2));
 }
@@ -138,7 +138,7 @@ TEST_CASE("a dropped piece frees its memory in every state") {
   HostTier tier(cpu_device(), kPage, 4 * kPage, make_store());
   auto pieces = put_many(tier, 9);
   while (!tier.read_ahead(pieces[0]))
-    if (pieces.back()->state != HostTierPiece::State::used) tier.drop(pieces.back());
+    if (pieces.back()->state != OffloadedActivationPiece::State::used) tier.drop(pieces.back());
   for (const auto& piece : pieces) tier.drop(piece);
   for (const auto& piece : pieces) tier.drop(piece);  // a second drop has no effect
   settle(tier);

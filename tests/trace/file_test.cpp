@@ -30,14 +30,14 @@ static bool operator==(const TraceEvent& a, const TraceEvent& b) {
 static bool operator==(const MemorySample& a, const MemorySample& b) {
   return a.time_ns == b.time_ns && a.allocated_bytes == b.allocated_bytes;
 }
-static bool operator==(const TracedValue& a, const TracedValue& b) {
+static bool operator==(const TracedActivation& a, const TracedActivation& b) {
   return a.name == b.name && a.region == b.region && a.placement == b.placement && a.reason == b.reason &&
          a.bytes == b.bytes && a.block == b.block;
 }
 static bool operator==(const MemoryOwner& a, const MemoryOwner& b) {
   return a.kind == b.kind && a.name == b.name && a.block == b.block;
 }
-static bool operator==(const Provenance& a, const Provenance& b) {
+static bool operator==(const TraceProvenance& a, const TraceProvenance& b) {
   return a.written == b.written && a.command == b.command && a.model == b.model && a.memtune == b.memtune &&
          a.torch == b.torch && a.driver == b.driver && a.machine == b.machine;
 }
@@ -89,7 +89,7 @@ Trace small() {
   trace.memory = {{0, 100}, {12, int64_t{1} << 37}};
   trace.values = {{"layers.3 silu", "layers.3", "recompute", "", 7, 3},
                   {"head mm", "", "host", "dear", int64_t{1} << 40}};
-  trace.owners = {{OwnerKind::parameters, "parameters"}, {OwnerKind::block, "layers.3", 3}};
+  trace.owners = {{MemoryOwnerKind::parameters, "parameters"}, {MemoryOwnerKind::block, "layers.3", 3}};
   trace.owned = {{0, 0, 60}, {12, 1, int64_t{1} << 36}};
   trace.budget_bytes = int64_t{1} << 38;
   return trace;

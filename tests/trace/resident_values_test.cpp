@@ -24,7 +24,7 @@ constexpr int64_t kMiB = MadeUp::kMiB;
 
 int64_t held(const trace::Trace& trace, double ms) {
   int64_t bytes = 0;
-  for (const trace::ResidentValueGroup& values : held_values(trace, static_cast<int64_t>(ms * MadeUp::kMs)))
+  for (const trace::ResidentActivationGroup& values : held_values(trace, static_cast<int64_t>(ms * MadeUp::kMs)))
     bytes += values.bytes;
   return bytes / kMiB;
 }
@@ -106,12 +106,12 @@ TEST_CASE("resident values of a recorded sweep never exceed their owners and rea
         if (sample.time_ns <= time_ns) owned[sample.owner] = sample.bytes;
       int64_t there = 0, told = 0;
       for (size_t i = 0; i < owned.size(); ++i) {
-        const trace::OwnerKind kind = trace.owners[i].kind;
-        const bool values = kind == trace::OwnerKind::block || kind == trace::OwnerKind::outside ||
-                            kind == trace::OwnerKind::prefetched;
+        const trace::MemoryOwnerKind kind = trace.owners[i].kind;
+        const bool values = kind == trace::MemoryOwnerKind::block || kind == trace::MemoryOwnerKind::outside ||
+                            kind == trace::MemoryOwnerKind::prefetched;
         if (values) there += owned[i];
       }
-      for (const trace::ResidentValueGroup& values : held_values(trace, time_ns)) told += values.bytes;
+      for (const trace::ResidentActivationGroup& values : held_values(trace, time_ns)) told += values.bytes;
       CHECK(told <= there);
       CHECK(2 * told > there);
       if (trial == std::string("1-none") && time_ns == peak->time_ns) CHECK(told > there / 1000 * 999);

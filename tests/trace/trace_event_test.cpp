@@ -75,8 +75,8 @@ TEST_CASE("every event kind has a unique word") {
 TEST_CASE("roles and owners are parsed from their words and from no others") {
   for (int role = 0; role <= static_cast<int>(TrackRole::stream); ++role)
     CHECK(parse_track_role(to_string(static_cast<TrackRole>(role))) == static_cast<TrackRole>(role));
-  for (int kind = 0; kind <= static_cast<int>(OwnerKind::work_space); ++kind)
-    CHECK(parse_owner_kind(to_string(static_cast<OwnerKind>(kind))) == static_cast<OwnerKind>(kind));
+  for (int kind = 0; kind <= static_cast<int>(MemoryOwnerKind::work_space); ++kind)
+    CHECK(parse_owner_kind(to_string(static_cast<MemoryOwnerKind>(kind))) == static_cast<MemoryOwnerKind>(kind));
   CHECK_FALSE(parse_track_role("compute stream 7").has_value());
   CHECK_FALSE(parse_owner_kind("").has_value());
 }

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "core/answer/trainer/config_space.h"
-#include "core/answer/trainer/memtune_flags.h"
+#include "core/answer/trainer/config_to_flags_translation.h"
 #include "core/answer/trainer/trainer.h"
-#include "core/answer/trainer/user_settings.h"
+#include "core/answer/trainer/user_trainer_settings.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/json.h"
@@ -38,7 +38,7 @@ constexpr const char* kStrategies[] = {"none",
                                        "checkpoint:op,save=silu+bmm"};
 
 // Each strategy is the only one measured, so that no other is exported in its place; on one rank and on several.
-nlohmann::json exports(const std::string& trainer, const trainer::ExportSettings& settings) {
+nlohmann::json exports(const std::string& trainer, const trainer::ConfigExportOptions& settings) {
   nlohmann::json all = nlohmann::json::array();
   for (const char* reshard : {"", "always", "after-backward"})
     for (const char* strategy : kStrategies) try {
@@ -63,14 +63,15 @@ int main(int count, char** words) {
     arguments.erase(arguments.begin(), arguments.begin() + 2);
     if (std::erase(arguments, "--native") > 0) {
       nlohmann::json flags = nlohmann::json::object();
-      for (const trainer::MemtuneFlag& flag : trainer::native_flags(trainer, read_file(file), file).flags)
+      for (const trainer::MemtuneFlagFromConfig& flag : trainer::native_flags(trainer, read_file(file), file).flags)
         flags[flag.name] = flag.value;
       std::cout << print_json(flags, 1) << "\n";
       return 0;
     }
     if (std::erase(arguments, "--values") > 0) {
       const trainer::TrainerProfile profile = trainer::read_space_profile(trainer);
-      std::cout << print_json(trainer::UserSettings(profile, read_file(file), file, {}, profile.releases).whole())
+      std::cout << print_json(
+                       trainer::UserTrainerSettings(profile, read_file(file), file, {}, profile.releases).whole())
                 << "\n";
       return 0;
     }
@@ -87,7 +88,7 @@ int main(int count, char** words) {
     const trainer::ConfigSpace space = trainer::make_space(trainer, text, file, settings);
     nlohmann::json json = {
         {"file_name", space.file_name}, {"variants", nlohmann::json::array()}, {"skipped", nlohmann::json::array()}};
-    trainer::ExportSettings exported{settings.releases, text, file};
+    trainer::ConfigExportOptions exported{settings.releases, text, file};
     const bool is_older = trainer == "torchtitan-0.2";  // one trainer with two descriptions
     if (is_older) exported.releases = {{"", "0.2.2"}};
     json["exports"] = exports(is_older ? "torchtitan" : trainer, exported);

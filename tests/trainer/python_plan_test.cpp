@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "core/answer/trainer/block_policy.h"
+#include "core/answer/trainer/block_tensor_placements.h"
 #include "core/answer/trainer/trainer.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
@@ -88,7 +88,7 @@ TEST_CASE("equal blocks share one policy with a default placement for most funct
   const trainer::ProgramBlockPolicies treated = trainer::make_block_policies(p.plan, p.facts);
   REQUIRE(treated.block_policies.size() == 2);
   CHECK(treated.block_policies[0].blocks == std::vector{0, 2});
-  CHECK(treated.block_policies[0].others == trainer::FunctionPlacements{});
+  CHECK(treated.block_policies[0].others == trainer::FunctionTensorPlacements{});
   const trainer::PlacementsByFunction expected = {
       {"attn/softmax#0", {TensorPlacement::recompute, TensorPlacement::host}}};
   CHECK(treated.block_policies[0].functions == expected);
@@ -218,7 +218,7 @@ TEST_CASE("the Python file has only what its plan needs and stays short") {
     CHECK(has(moves, part));
     CHECK(has(written(input).text, part));
   }
-  for (const char* part : {"class OffloadedStates:", "\"states\"", "optimizer: Any"}) {
+  for (const char* part : {"class OffloadedModelStates:", "\"states\"", "optimizer: Any"}) {
     for (const std::string& text : {states, moving_states}) CHECK(has(text, part));
     for (const std::string& text : {stays, moves, compiled}) CHECK_FALSE(has(text, part));
   }

@@ -19,8 +19,8 @@ using result::OomCause;
 
 namespace {
 
-std::string text_of(const std::vector<result::SettingSyntax>& words, const std::string& setting) {
-  const auto found = std::ranges::find(words, setting, &result::SettingSyntax::setting);
+std::string text_of(const std::vector<result::TrainerSettingSyntax>& words, const std::string& setting) {
+  const auto found = std::ranges::find(words, setting, &result::TrainerSettingSyntax::setting);
   return found == words.end() ? "?" : found->text;
 }
 
@@ -80,16 +80,16 @@ TEST_CASE("a batch of one row cannot be made smaller") {
 TEST_CASE("every trainer has words, of settings that a remedy or an advice names") {
   result::OutOfMemory oom;
   // Both what evaluates and what does not.
-  const auto time_advice = [](const result::SettingSyntax& words, bool evaluates) {
+  const auto time_advice = [](const result::TrainerSettingSyntax& words, bool evaluates) {
     result::TimeShares shares{1, 1, 1, 1, 1, 1, 1, 1, 0, evaluates, true, "", {words}};
     return join(result::time_advice(shares), "\n");
   };
   for (const std::string& trainer : trainers()) {
     CAPTURE(trainer);
-    for (const result::SettingSyntax& words : remedy_words({{"x"}, trainer, "", ""})) {
+    for (const result::TrainerSettingSyntax& words : remedy_words({{"x"}, trainer, "", ""})) {
       CAPTURE(words.setting);
       oom.words = {{words.setting, "MARK"}};
-      const result::SettingSyntax marked{words.setting, "MARK"};
+      const result::TrainerSettingSyntax marked{words.setting, "MARK"};
       bool named = (time_advice(marked, true) + time_advice(marked, false)).find("MARK") != std::string::npos;
       for (int i = 0; i <= static_cast<int>(OomCause::activations); ++i)
         for (const std::string& each : remedies(static_cast<OomCause>(i), oom))

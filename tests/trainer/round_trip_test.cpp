@@ -139,7 +139,7 @@ std::optional<std::string> expected(const Report& report, const TrialRow& asked,
 TEST_CASE("an export amounts to the best measured strategy that the trainer supports and that fits") {
   for (const Case& one : cases()) {
     CAPTURE(one.trainer);
-    const trainer::ExportSettings settings{one.releases, one.own, one.own.empty() ? "" : one.file};
+    const trainer::ConfigExportOptions settings{one.releases, one.own, one.own.empty() ? "" : one.file};
     Runs runs(7);
     int written = 0, refused = 0;
     for (int run = 0; run < tests::samples(kRuns); ++run) {

@@ -4,7 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "core/answer/trainer/trainers.h"
-#include "core/answer/trainer/user_settings.h"
+#include "core/answer/trainer/user_trainer_settings.h"
 #include "core/base/text.h"
 
 namespace memtune::strategy_translator_test {
@@ -19,7 +19,7 @@ using Releases = std::map<std::string, std::string>;
 // "key=value key=value", sorted by key. A key without a value is removed. "-": there are no keys, with the reason.
 std::string keys(const std::string& trainer, const std::string& strategy, int blocks = 0, const Releases& at = {}) {
   const ResolvedTrainer known = known_trainer(trainer, at);
-  const UserSettings own(known.profile, "", "", {}, known.releases, UserSettings::Absent::allowed);
+  const UserTrainerSettings own(known.profile, "", "", {}, known.releases, UserTrainerSettings::Absent::allowed);
   std::string why;
   const auto keys =
       StrategyTranslator(known.profile, own, known.releases, blocks).keys_of(plan::Strategy::parse(strategy), why);
@@ -31,7 +31,7 @@ std::string keys(const std::string& trainer, const std::string& strategy, int bl
 
 std::string notes(const std::string& trainer, const std::string& strategy, int blocks = 0) {
   const ResolvedTrainer known = known_trainer(trainer, {});
-  const UserSettings own(known.profile, "", "", {}, known.releases, UserSettings::Absent::allowed);
+  const UserTrainerSettings own(known.profile, "", "", {}, known.releases, UserTrainerSettings::Absent::allowed);
   std::string why;
   const auto keys =
       StrategyTranslator(known.profile, own, known.releases, blocks).keys_of(plan::Strategy::parse(strategy), why);

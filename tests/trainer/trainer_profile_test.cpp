@@ -7,7 +7,7 @@
 #include <set>
 #include <string>
 
-#include "core/base/builtin_profile.h"
+#include "core/base/embedded_profile_file.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/plan/strategy/strategy.h"
@@ -19,7 +19,7 @@ using namespace memtune::trainer;
 
 TEST_CASE("options set described keys and combinations use known options and ranges use known packages") {
   int trainers = 0;
-  for (const BuiltinProfile& file : profiles()) {
+  for (const EmbeddedProfileFile& file : profiles()) {
     if (file.kind != "trainers") continue;
     CAPTURE(file.name);
     ++trainers;
@@ -28,7 +28,7 @@ TEST_CASE("options set described keys and combinations use known options and ran
     std::set<std::string> names = {"own", "batch-x2", "batch-x4", "batch-half"};
     for (const SettingAxis& axis : profile.axes) {
       CHECK((axis.allow.empty() || axis.allow == "optimizer"));
-      for (const AxisOption& choice : axis.choices) {
+      for (const SettingAxisChoice& choice : axis.choices) {
         CAPTURE(choice.name);
         CHECK(names.insert(choice.name).second);
         for (const auto& change : choice.changes) CHECK_MESSAGE(profile.settings.contains(change.first), change.first);
@@ -45,7 +45,7 @@ TEST_CASE("options set described keys and combinations use known options and ran
     }
     for (const std::string& combination : profile.combinations)
       for (const std::string& part : split(combination, '+')) CHECK_MESSAGE(names.contains(part), combination);
-    for (const ExclusionRule& rule : profile.rules) {
+    for (const ConfigExclusionRule& rule : profile.rules) {
       CHECK_FALSE(rule.when.empty());
       CHECK_FALSE(rule.reason.empty());
     }

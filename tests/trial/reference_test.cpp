@@ -283,7 +283,7 @@ TEST_CASE("a parameter may differ by at most twice the difference between two ba
   Folder folder;
   write_reference(folder.file, {0.1, noisy_model()}, {{0.1, noisy_model(1e-4)}});
   CHECK(compare_with_reference(folder.file, 0.1, noisy_model(1.99e-4)).worst.where == "");
-  const GradientDeviation beyond = compare_with_reference(folder.file, 0.1, noisy_model(2.01e-4)).worst;
+  const ExcessiveGradientDeviation beyond = compare_with_reference(folder.file, 0.1, noisy_model(2.01e-4)).worst;
   CHECK(beyond.where == "embedding");
   CHECK(beyond.difference == doctest::Approx(2.01e-4));
   CHECK(beyond.allowed == doctest::Approx(2e-4));
@@ -334,7 +334,7 @@ TEST_CASE("the file stores the noise of every parameter and of the loss") {
 
 TEST_CASE("a reference of hashes alone tells equal bits from others, and no size of a difference") {
   Folder folder;
-  ReferenceWriter writer(folder.file, "none", 0.1, model(), ReferenceKind::hashes);
+  ReferenceWriter writer(folder.file, "none", 0.1, model(), ReferenceFileContent::hashes);
   writer.repeat(0.1, model());
   CHECK(writer.noise().equal);
   writer.finish();
@@ -350,7 +350,7 @@ TEST_CASE("a reference of hashes alone tells equal bits from others, and no size
     CHECK(found.gradients.worst == worst);
     CHECK_FALSE(found.has_size);
   }
-  ReferenceWriter noisy(folder.file, "none", 0.1, model(), ReferenceKind::hashes);
+  ReferenceWriter noisy(folder.file, "none", 0.1, model(), ReferenceFileContent::hashes);
   noisy.repeat(0.1, other);
   CHECK_FALSE(noisy.noise().equal);
 }

@@ -57,12 +57,12 @@ struct Bench {
   result::StateSaveMeasurement measure() const {
     static const int sink = dup2(open("/dev/null", O_WRONLY), 3);
     (void)sink;
-    trial::FrameWriter frames;
+    trial::TrialFrameWriter frames;
     const auto runner = trial::make_runner(request.trial);
     return trial::measure_saves(request, *runner, frames);
   }
 
-  state::StateFolder states() const { return state::StateFolder(request.folder); }
+  state::SavedStatesFolder states() const { return state::SavedStatesFolder(request.folder); }
 };
 
 // Limits the size of the files that this process writes, while the object lives.

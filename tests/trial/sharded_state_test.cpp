@@ -95,7 +95,7 @@ class Trained {
   trial::TrainingState& saved() { return *saved_; }
   at::Tensor buffer() const { return state_.buffers.at(0).second; }
 
-  void save(state::StateFolder& folder, int64_t step, const std::vector<state::TensorToSave>& more = {}) {
+  void save(state::SavedStatesFolder& folder, int64_t step, const std::vector<state::TensorToSave>& more = {}) {
     const auto device = device::make_device("cpu");
     const auto buffer = device->allocate_host(state::kBufferBytes);
     const std::vector<double> losses(static_cast<size_t>(step), 0.5);
@@ -142,7 +142,7 @@ struct Bench {
 
   std::filesystem::path run(int ranks) const { return scratch.path / std::to_string(ranks); }
 
-  void on(int ranks, const std::function<void(Trained&, state::StateFolder&)>& use) {
+  void on(int ranks, const std::function<void(Trained&, state::SavedStatesFolder&)>& use) {
     parts.clear();
     const auto rank = [&](shard::Collectives* group) {
       std::optional<Trained> trained;
@@ -150,7 +150,7 @@ struct Bench {
         const std::lock_guard lock(mutex);  // all threads draw weights from one generator
         trained.emplace(training, group, settings);
       }
-      state::StateFolder folder(run(ranks));
+      state::SavedStatesFolder folder(run(ranks));
       folder.set_rank({group ? group->rank() : 0, ranks});
       std::filesystem::create_directories(folder.root());
       use(*trained, folder);
@@ -195,15 +195,15 @@ TEST_CASE("a state saved on a GPU loads without it except for the GPU's random s
     part.memory = numbers.data();
     return part;
   };
-  bench.on(1, [&](Trained& trained, state::StateFolder& folder) {
+  bench.on(1, [&](Trained& trained, state::SavedStatesFolder& folder) {
     trained.step(0);
     trained.save(folder, 1, {named("random.cuda")});
     trained.save(folder, 2, {named("random.cuda"), named("other")});
   });
   const Numbers saved = bench.joined();
-  bench.on(1, [](Trained& trained, state::StateFolder& folder) { trained.saved().load(folder, 1); });
+  bench.on(1, [](Trained& trained, state::SavedStatesFolder& folder) { trained.saved().load(folder, 1); });
   CHECK(difference(saved, bench.joined()) == "");
-  bench.on(1, [](Trained& trained, state::StateFolder& folder) {
+  bench.on(1, [](Trained& trained, state::SavedStatesFolder& folder) {
     CHECK_THROWS_WITH_AS(trained.saved().load(folder, 2),
                          "the saved state is of another model or training: 'other' is U8[16] there and nothing here",
                          UsageError);
@@ -212,13 +212,13 @@ TEST_CASE("a state saved on a GPU loads without it except for the GPU's random s
 
 TEST_CASE("a state saved by any of 1 to 4 ranks loads on any of 1 to 4 ranks with the same bits and next step") {
   Bench bench;
-  const auto train = [](Trained& trained, state::StateFolder& folder) {
+  const auto train = [](Trained& trained, state::SavedStatesFolder& folder) {
     for (int i = 0; i < kSteps; ++i) trained.step(i);
     trained.save(folder, kSteps);
   };
   bench.on(1, train);
   const Numbers saved = bench.joined();
-  bench.on(1, [](Trained& trained, state::StateFolder&) {
+  bench.on(1, [](Trained& trained, state::SavedStatesFolder&) {
     for (int i = 0; i < kSteps + 1; ++i) trained.step(i);
   });
   const Numbers next = bench.joined();
@@ -233,11 +233,11 @@ TEST_CASE("a state saved by any of 1 to 4 ranks loads on any of 1 to 4 ranks wit
       CAPTURE(from);
       CAPTURE(to);
       const auto load = [&](Trained& trained) {
-        CHECK(trained.saved().load(state::StateFolder(bench.run(from)), {}) == std::vector<double>(kSteps, 0.5));
+        CHECK(trained.saved().load(state::SavedStatesFolder(bench.run(from)), {}) == std::vector<double>(kSteps, 0.5));
       };
-      bench.on(to, [&](Trained& trained, state::StateFolder&) { load(trained); });
+      bench.on(to, [&](Trained& trained, state::SavedStatesFolder&) { load(trained); });
       CHECK(difference(saved, bench.joined()) == "");
-      bench.on(to, [&](Trained& trained, state::StateFolder&) {
+      bench.on(to, [&](Trained& trained, state::SavedStatesFolder&) {
         load(trained);
         trained.step(kSteps);
       });
@@ -247,9 +247,9 @@ TEST_CASE("a state saved by any of 1 to 4 ranks loads on any of 1 to 4 ranks wit
 
 TEST_CASE("a tensor that each rank has of its own is saved under its rank and the loss only once") {
   Bench bench;
-  bench.on(3, [](Trained& trained, state::StateFolder& folder) { trained.save(folder, 1); });
+  bench.on(3, [](Trained& trained, state::SavedStatesFolder& folder) { trained.save(folder, 1); });
   std::map<std::string, size_t> whole;
-  state::load(state::StateFolder(bench.run(3)), {},
+  state::load(state::SavedStatesFolder(bench.run(3)), {},
               {[&](const state::StateManifest& manifest) {
                  for (const auto& tensor : manifest.tensors)
                    if (!tensor.part) whole[tensor.name] = tensor.file;
@@ -263,14 +263,16 @@ TEST_CASE("a tensor that each rank has of its own is saved under its rank and th
 
 TEST_CASE("a buffer that differs by rank returns to its rank and additional ranks get the one of rank 0") {
   Bench bench;
-  const auto number_of = [](const state::StateFolder& folder) { return static_cast<double>(10 + folder.rank().rank); };
-  bench.on(3, [&](Trained& trained, state::StateFolder& folder) {
+  const auto number_of = [](const state::SavedStatesFolder& folder) {
+    return static_cast<double>(10 + folder.rank().rank);
+  };
+  bench.on(3, [&](Trained& trained, state::SavedStatesFolder& folder) {
     trained.buffer().fill_(number_of(folder));
     trained.save(folder, 1);
   });
   for (const int ranks : {1, 2, 3, 4})
-    bench.on(ranks, [&](Trained& trained, state::StateFolder& folder) {
-      trained.saved().load(state::StateFolder(bench.run(3)), {});
+    bench.on(ranks, [&](Trained& trained, state::SavedStatesFolder& folder) {
+      trained.saved().load(state::SavedStatesFolder(bench.run(3)), {});
       const double expected = folder.rank().rank < 3 ? number_of(folder) : 10.0;
       CHECK(trained.buffer().eq(expected).all().item<bool>());
     });
@@ -281,7 +283,7 @@ TEST_CASE("shards of another dtype and in CPU memory are saved as they are and l
   const auto device = device::make_device("cpu");
   Bench bench;
   bench.settings = {.dtype = at::kDouble, .host_of = &*device};
-  bench.on(3, [](Trained& trained, state::StateFolder& folder) {
+  bench.on(3, [](Trained& trained, state::SavedStatesFolder& folder) {
     for (int i = 0; i < kSteps; ++i) trained.step(i);
     trained.save(folder, kSteps);
   });
@@ -289,8 +291,8 @@ TEST_CASE("shards of another dtype and in CPU memory are saved as they are and l
   // Frozen and complex parameters and step counters are not double.
   const auto is_double = [](const auto& each) { return each.second.scalar_type() == at::kDouble; };
   CHECK(2 * std::ranges::count_if(saved, is_double) > static_cast<int64_t>(saved.size()));
-  const auto load = [&](Trained& trained, state::StateFolder&) {
-    trained.saved().load(state::StateFolder(bench.run(3)), {});
+  const auto load = [&](Trained& trained, state::SavedStatesFolder&) {
+    trained.saved().load(state::SavedStatesFolder(bench.run(3)), {});
   };
   for (const int ranks : {2, 3, 4}) {
     bench.on(ranks, load);
@@ -300,22 +302,22 @@ TEST_CASE("shards of another dtype and in CPU memory are saved as they are and l
   bench.on(2, load);
   CHECK(difference(saved, bench.joined()) == "");
   bench.settings.dtype = {};
-  bench.on(2, [&](Trained& trained, state::StateFolder&) {
-    CHECK_THROWS_WITH_AS(trained.saved().load(state::StateFolder(bench.run(3)), {}), doctest::Contains("is F64["),
+  bench.on(2, [&](Trained& trained, state::SavedStatesFolder&) {
+    CHECK_THROWS_WITH_AS(trained.saved().load(state::SavedStatesFolder(bench.run(3)), {}), doctest::Contains("is F64["),
                          UsageError);
   });
 }
 
 TEST_CASE("a state of another model is rejected on any number of ranks with shapes of whole tensors") {
   Bench bench;
-  bench.on(2, [](Trained& trained, state::StateFolder& folder) { trained.save(folder, 1); });
+  bench.on(2, [](Trained& trained, state::SavedStatesFolder& folder) { trained.save(folder, 1); });
   Bench other;
   DecoderSizes wider = kSizes;
   wider.mlp = 48;
   other.training = ShardedTraining(wider, make_odd);
   for (const int ranks : {1, 3})
-    other.on(ranks, [&](Trained& trained, state::StateFolder&) {
-      CHECK_THROWS_WITH_AS(trained.saved().load(state::StateFolder(bench.run(2)), {}),
+    other.on(ranks, [&](Trained& trained, state::SavedStatesFolder&) {
+      CHECK_THROWS_WITH_AS(trained.saved().load(state::SavedStatesFolder(bench.run(2)), {}),
                            doctest::Contains("F32[40,24] there and F32[48,24] here"), UsageError);
     });
   Bench turned;
@@ -324,8 +326,8 @@ TEST_CASE("a state of another model is rejected on any number of ranks with shap
     at::Tensor& straight = program.state.parameters.at(3).second;
     straight.set_data(straight.detach().contiguous());
   });
-  turned.on(1, [&](Trained& trained, state::StateFolder&) {
-    CHECK_THROWS_WITH_AS(trained.saved().load(state::StateFolder(bench.run(2)), {}),
+  turned.on(1, [&](Trained& trained, state::SavedStatesFolder&) {
+    CHECK_THROWS_WITH_AS(trained.saved().load(state::SavedStatesFolder(bench.run(2)), {}),
                          doctest::Contains("lies in memory in another order"), UsageError);
   });
 }

@@ -112,7 +112,7 @@ result::Measurement run(trial::StepRunner& runner, const std::string& strategy, 
                         bool only_gradients = false) {
   static const int sink = dup2(open("/dev/null", O_WRONLY), 3);
   (void)sink;
-  trial::FrameWriter frames;
+  trial::TrialFrameWriter frames;
   plan::TrialRequest asked = request(strategy, reference);
   asked.envelope.only_gradients = only_gradients;
   return trial::run_trial(asked, runner, frames);

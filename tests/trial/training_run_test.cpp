@@ -87,7 +87,7 @@ plan::TrainingRunRequest request(const fs::path& folder, const fs::path& model, 
 result::TrainingResult train(const plan::TrainingRunRequest& request) {
   static const int sink = dup2(open("/dev/null", O_WRONLY), 3);
   (void)sink;
-  trial::FrameWriter frames;
+  trial::TrialFrameWriter frames;
   const auto runner = trial::make_runner(request.trial);
   return trial::train(request, *runner, frames);
 }
@@ -95,7 +95,7 @@ result::TrainingResult train(const plan::TrainingRunRequest& request) {
 // The checksum of every tensor of a saved state.
 std::map<std::string, std::string> contents(const fs::path& run, int64_t step) {
   std::map<std::string, std::string> hashes;
-  state::load(state::StateFolder(run), step,
+  state::load(state::SavedStatesFolder(run), step,
               {[&](const state::StateManifest& manifest) {
                  for (const auto& tensor : manifest.tensors) hashes[tensor.name] = tensor.hash;
                },
@@ -201,7 +201,7 @@ TEST_CASE("a state of another model is rejected with the difference and a damage
   another.trial.model.path = write_model(other.path, true).string();
   CHECK(refusal(another).find("'k' is F32[8] there and F32[1] here; 'l0' is nothing there") != std::string::npos);
   CHECK(refusal(another).find("; 2 more") != std::string::npos);
-  const fs::path data = state::StateFolder(scratch.path).path(4) / state::kDataFile;
+  const fs::path data = state::SavedStatesFolder(scratch.path).path(4) / state::kDataFile;
   std::fstream(data, std::ios::in | std::ios::out | std::ios::binary).seekp(5000).put('x');
   CHECK(refusal(asked).find("the newest that is whole is of step 2") != std::string::npos);
   asked.from = 2;
@@ -254,7 +254,7 @@ TEST_CASE("a failed save is reported and the run continues and keeps the newest 
   asked.save_every = 1;
   asked.save = how;
   asked.keep_last = 2;
-  const state::StateFolder folder(scratch.path);
+  const state::SavedStatesFolder folder(scratch.path);
   fs::create_directories(folder.path(3));
   std::ofstream(folder.path(3) / "mine") << "mine";
   const result::TrainingResult result = train(asked);
@@ -284,7 +284,7 @@ TEST_CASE("SIGTERM saves and ends the run and it resumes from there") {
   CHECK(stopped.stopped);
   REQUIRE(stopped.loss.size() > 1);
   const auto steps = static_cast<int>(stopped.loss.size());
-  CHECK(state::StateFolder(scratch.path).steps() == std::vector<int64_t>{steps});
+  CHECK(state::SavedStatesFolder(scratch.path).steps() == std::vector<int64_t>{steps});
   asked.resume = true;
   asked.trial.training.steps = steps + 3;
   const result::TrainingResult whole = train(request(other.path, model, "none", steps + 3));

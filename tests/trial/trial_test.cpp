@@ -17,7 +17,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "core/base/builtin_profile.h"
+#include "core/base/embedded_profile_file.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/hash.h"
@@ -57,7 +57,7 @@ plan::TrialRequest request(const std::string& strategy = "none") {
 result::Measurement run(const plan::TrialRequest& request) {
   static const int sink = dup2(open("/dev/null", O_WRONLY), 3);
   (void)sink;
-  trial::FrameWriter frames;
+  trial::TrialFrameWriter frames;
   const auto runner = trial::make_runner(request);
   return trial::run_trial(request, *runner, frames);
 }
@@ -194,9 +194,9 @@ TEST_CASE("a trace has the blocks of forward and backward and recompute and the 
     }
   }
   for (size_t owner = 0; owner < most.size(); ++owner)
-    if (trace.owners[owner].kind != trace::OwnerKind::prefetched)
+    if (trace.owners[owner].kind != trace::MemoryOwnerKind::prefetched)
       CHECK_MESSAGE(most[owner] > 0, trace.owners[owner].name);
-  CHECK(trace.owners[0].kind == trace::OwnerKind::parameters);
+  CHECK(trace.owners[0].kind == trace::MemoryOwnerKind::parameters);
   CHECK(highest == peak_bytes);  // includes work space of ops
 }
 
@@ -321,7 +321,7 @@ TEST_CASE("a reproducible baseline writes hashes of its gradients alone") {
   run(none);
   const plan::ReferenceResults reference = plan::read_reference(none.envelope.reference);
   CHECK_FALSE(reference.has_gradients);
-  for (const plan::ReferenceGradient& gradient : reference.gradients) {
+  for (const plan::ReferenceGradientEntry& gradient : reference.gradients) {
     CHECK(gradient.bytes == 0);
     CHECK((gradient.hash + gradient.device_hash).empty() == !gradient.defined);
   }
@@ -355,9 +355,9 @@ TEST_CASE("gradients that differ from the baseline are a mismatch with the param
 // Changes the first element of the reference's first gradient and sets that gradient's noise.
 void move_reference(const std::filesystem::path& path, float by, double noise) {
   plan::ReferenceResults reference = plan::read_reference(path);
-  plan::ReferenceGradient& first = reference.gradients[0];
+  plan::ReferenceGradientEntry& first = reference.gradients[0];
   uint64_t end = plan::kFirstGradient;
-  for (const plan::ReferenceGradient& gradient : reference.gradients) end += gradient.bytes;
+  for (const plan::ReferenceGradientEntry& gradient : reference.gradients) end += gradient.bytes;
   std::filesystem::resize_file(path, end);
   std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
   std::vector<float> elements(first.bytes / sizeof(float));

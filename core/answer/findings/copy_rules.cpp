@@ -72,12 +72,12 @@ struct Lateness {
   double share = 0;
 };
 Lateness latest_region(const TrialView& subject, const Intervals& late, EventKind kind) {
-  std::vector<std::pair<const trace::TracedValue*, int64_t>> regions;  // identified by their first value
+  std::vector<std::pair<const trace::TracedActivation*, int64_t>> regions;  // identified by their first value
   int64_t all = 0;
   for (const TraceEvent& event : subject.trace.events) {
     if (event.kind != kind || !event.value || !subject.trace.counts(event)) continue;
     const int64_t ns = trace::time_within(event, late);
-    const trace::TracedValue& value = subject.trace.value(event.value);
+    const trace::TracedActivation& value = subject.trace.value(event.value);
     const auto same = [&](const auto& region) {
       return region.first->block == value.block && region.first->region == value.region;
     };
@@ -94,7 +94,7 @@ Lateness latest_region(const TrialView& subject, const Intervals& late, EventKin
 // The block whose activations are saved last: backward needs them first. Regions after the blocks do not count.
 int32_t last_block(const trace::Trace& trace) {
   int32_t last = trace::kNoBlock;
-  for (const trace::TracedValue& value : trace.values) last = std::max(last, value.block);
+  for (const trace::TracedActivation& value : trace.values) last = std::max(last, value.block);
   return last;
 }
 

@@ -28,7 +28,7 @@ double step_of(const result::Measurement& measurement, const std::vector<trace::
 
 int count_blocks(const trace::Trace& trace) {
   std::set<int32_t> blocks;
-  for (const trace::TracedValue& value : trace.values)
+  for (const trace::TracedActivation& value : trace.values)
     if (value.block != trace::kNoBlock) blocks.insert(value.block);
   return static_cast<int>(blocks.size());
 }
@@ -81,8 +81,8 @@ Finding TrialView::concerns(const char* rule, int64_t bytes, std::string what, A
   return finding;
 }
 
-TraceSpan TrialView::evidence(const trace::Intervals& set, trace::EventKind kind) const {
-  TraceSpan evidence;
+FindingTraceSpan TrialView::evidence(const trace::Intervals& set, trace::EventKind kind) const {
+  FindingTraceSpan evidence;
   evidence.strategy = measurement.strategy;
   std::vector<std::pair<int64_t, uint32_t>> worst;  // negative time within `set`, so that ties keep the order of events
   for (uint32_t i = 0; i < trace.events.size(); ++i) {

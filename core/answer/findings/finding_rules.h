@@ -1,14 +1,14 @@
 // The rules that make findings. A rule looks at one trial and returns one finding or none. "a step" is the time in all
 // traced steps divided by their number; "of the step" is relative to the measured step. Sets of time are those of
-// trace::StepTimeBreakdown. They are disjoint, so no time is counted twice.
+// trace::StepActivityIntervals. They are disjoint, so no time is counted twice.
 #pragma once
 
 #include <optional>
 #include <span>
 
 #include "core/answer/findings/findings.h"
-#include "core/answer/findings/tunables.h"
-#include "core/record/trace/step_time_breakdown.h"
+#include "core/answer/findings/strategy_change_advisor.h"
+#include "core/record/trace/step_activity_intervals.h"
 
 namespace memtune::findings {
 
@@ -25,14 +25,14 @@ struct TrialView {
   // A finding about `bytes` of the peak.
   Finding concerns(const char* rule, int64_t bytes, std::string what, Advice advice) const;
   // The longest interval of `set`, and the events of `kind` within `set`, those with most time in it first.
-  TraceSpan evidence(const trace::Intervals& set, trace::EventKind kind) const;
+  FindingTraceSpan evidence(const trace::Intervals& set, trace::EventKind kind) const;
 
   const trace::Trace& trace;
   const result::Measurement& measurement;
   const plan::Plan* plan;
-  Tunables tunables;
+  StrategyChangeAdvisor tunables;
   std::vector<trace::TimeInterval> steps;
-  trace::StepTimeBreakdown breakdown;
+  trace::StepActivityIntervals breakdown;
   int64_t peak_bytes = 0;  // the measured one, or that of the trace if nothing was measured
   double step_ms = 0;      // the measured median, or the average in the trace if nothing was measured
 };
@@ -45,13 +45,13 @@ using Rule = std::optional<Finding> (*)(const TrialView&);
 // copy_rules.cpp. Copies that total less than 1 MiB per step are the model's own and are ignored. A trial that offloads
 // nothing has no late copies, because there is no copy whose schedule could be changed.
 //
-// StepTimeBreakdown::in is at least kSignificantShare: backward waits for reloads. The link's bandwidth is the limit if
-// these copies fill 90 % of the time from the first to the last of a step, and 30 % of the step. A deeper prefetch does
-// not help then, and the advice is to offload less. Otherwise it is to keep the last block, if half of the late time is
-// its, or a deeper prefetch.
+// StepActivityIntervals::in is at least kSignificantShare: backward waits for reloads. The link's bandwidth is the
+// limit if these copies fill 90 % of the time from the first to the last of a step, and 30 % of the step. A deeper
+// prefetch does not help then, and the advice is to offload less. Otherwise it is to keep the last block, if half of
+// the late time is its, or a deeper prefetch.
 std::optional<Finding> copies_in_late(const TrialView& subject);
-// The same for StepTimeBreakdown::out and copies out: compute waits until sources are copied. The advice is a larger
-// stash.
+// The same for StepActivityIntervals::out and copies out: compute waits until sources are copied. The advice is a
+// larger stash.
 std::optional<Finding> copies_out_late(const TrialView& subject);
 // Recorded waits without any copy or compute take at least kSignificantShare.
 std::optional<Finding> waits(const TrialView& subject);
@@ -84,7 +84,7 @@ std::optional<Finding> recompute_expensive(const TrialView& subject);
 
 // time_rules.cpp
 //
-// StepTimeBreakdown::idle between the first and the last device event of each step is at least 2 % of it: the host
+// StepActivityIntervals::idle between the first and the last device event of each step is at least 2 % of it: the host
 // issues too slowly. Not reported beside host_bound().
 std::optional<Finding> device_idle(const TrialView& subject);
 // The device waits for the host for at least 10 % of the measured step, and twice the spread of measured steps. It is
@@ -93,7 +93,7 @@ std::optional<Finding> device_idle(const TrialView& subject);
 std::optional<Finding> host_bound(const TrialView& subject);
 // What share of the traced steps the blocks take, with backward and recomputation, and what is before and behind them.
 std::optional<Finding> block_times(const TrialView& subject);
-// StepTimeBreakdown::collectives is at least kSignificantShare: ranks communicate, or wait for each other, while
+// StepActivityIntervals::collectives is at least kSignificantShare: ranks communicate, or wait for each other, while
 // nothing computes.
 std::optional<Finding> collectives_exposed(const TrialView& subject);
 // The profiler dropped records.

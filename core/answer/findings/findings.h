@@ -23,7 +23,7 @@ enum class Severity {
 std::string to_string(Severity severity);
 
 // Where to look: an interval of the trace and events in it.
-struct TraceSpan {
+struct FindingTraceSpan {
   int64_t start_ns = 0, end_ns = 0;  // both 0: nothing in the trace shows it
   std::vector<uint32_t> events;      // indices into Trace::events, the worst first; few
   trace::ValueId value;              // the value concerned
@@ -38,7 +38,7 @@ struct Finding {
   double ms_per_step = 0;  // its cost; 0: none in time
   int64_t bytes = 0;       // bytes concerned, or to be gained; 0: none in memory
   double weight = 0;       // share of the step's time or of the peak; orders findings of one severity
-  TraceSpan evidence;
+  FindingTraceSpan evidence;
   std::string alternative_strategy = {};  // the whole strategy with the advised change; empty: no strategy makes it
   bool of_figures = false;                // it is about how reliable the figures are, not about the step
 };

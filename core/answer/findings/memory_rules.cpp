@@ -10,7 +10,7 @@ namespace memtune::findings {
 namespace {
 
 using trace::EventKind;
-using trace::OwnerKind;
+using trace::MemoryOwnerKind;
 using trace::TraceEvent;
 
 constexpr double kUnused = 0.1;    // of the budget
@@ -18,7 +18,7 @@ constexpr double kInPieces = 0.1;  // of the reserved memory
 constexpr int64_t kLargePieces = 1 << 30;
 
 struct Holder {
-  OwnerKind kind = OwnerKind::work_space;
+  MemoryOwnerKind kind = MemoryOwnerKind::work_space;
   std::string name = "the work space of ops";
   int64_t bytes = 0;
   int members = 1;  // blocks whose names differ only in numbers are one holder: "layers.*"
@@ -30,7 +30,7 @@ Holder largest_holder(const trace::Trace& trace, const trace::MemorySample& peak
     if (sample.time_ns <= peak.time_ns) held[sample.owner] = sample.bytes;
   }
   Holder largest{.bytes = peak.allocated_bytes};
-  std::map<std::pair<OwnerKind, std::string>, Holder> holders;
+  std::map<std::pair<MemoryOwnerKind, std::string>, Holder> holders;
   for (size_t i = 0; i < held.size(); ++i) {
     largest.bytes -= held[i];
     if (held[i] == 0) continue;
@@ -54,17 +54,17 @@ Advice advice_for_head(const trace::Trace& trace, const TraceEvent* at) {
 
 Advice advice_for_holder(const TrialView& subject, const Holder& holder, const TraceEvent* at) {
   switch (holder.kind) {
-    case OwnerKind::parameters:
-    case OwnerKind::gradients: return "no strategy offloads that; a smaller --dtype shrinks it";
-    case OwnerKind::optimizer:
+    case MemoryOwnerKind::parameters:
+    case MemoryOwnerKind::gradients: return "no strategy offloads that; a smaller --dtype shrinks it";
+    case MemoryOwnerKind::optimizer:
       return "no strategy offloads that; --optimizer adamw_8bit shrinks it, paged_adamw_8bit keeps it in CPU memory";
-    case OwnerKind::outside: return subject.tunables.offload_head();
-    case OwnerKind::block:
+    case MemoryOwnerKind::outside: return subject.tunables.offload_head();
+    case MemoryOwnerKind::block:
       return holder.members > 1 ? "recompute or offload more of their activations"
                                 : "recompute or offload more of this block's activations";
-    case OwnerKind::inputs:
-    case OwnerKind::prefetched: break;
-    case OwnerKind::work_space: return advice_for_head(subject.trace, at);
+    case MemoryOwnerKind::inputs:
+    case MemoryOwnerKind::prefetched: break;
+    case MemoryOwnerKind::work_space: return advice_for_head(subject.trace, at);
   }
   return "";
 }
@@ -78,7 +78,7 @@ Advice do_less(const TrialView& subject, int64_t unused) {
 
 int64_t recomputed_bytes(const trace::Trace& trace) {
   int64_t bytes = 0;
-  for (const trace::TracedValue& value : trace.values) bytes += value.placement == "recompute" ? value.bytes : 0;
+  for (const trace::TracedActivation& value : trace.values) bytes += value.placement == "recompute" ? value.bytes : 0;
   return bytes;
 }
 

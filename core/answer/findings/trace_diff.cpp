@@ -108,7 +108,7 @@ class Side {
 
   const trace::Trace& trace_;
   std::vector<TimeInterval> steps_;
-  trace::StepTimeBreakdown breakdown_;
+  trace::StepActivityIntervals breakdown_;
   TimeInterval aligned_;
 };
 

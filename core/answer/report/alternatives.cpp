@@ -31,7 +31,7 @@ std::string why_none(const Rows& rows) {
   return "nothing was measured";
 }
 
-void fill(const Report& report, const Rows& rows, AnswerAlternative& alternative) {
+void fill(const Report& report, const Rows& rows, TrainerSettingsOrPlanAnswer& alternative) {
   const Rows chosen = result::choices(rows);
   Rows fitting;
   if (chosen.empty()) {
@@ -52,14 +52,14 @@ void fill(const Report& report, const Rows& rows, AnswerAlternative& alternative
 
 }  // namespace
 
-std::vector<AnswerAlternative> alternatives(const Report& report) {
+std::vector<TrainerSettingsOrPlanAnswer> alternatives(const Report& report) {
   if (!report.planned) return {};
   Rows settings, plans;
   for (const TrialRow& row : report.rows)
     if (row.measurement.outcome != result::Outcome::skipped) (row.python.empty() ? settings : plans).push_back(&row);
-  AnswerAlternative keys{report.trainer.empty() ? "As it is" : "In keys of " + report.trainer, ""};
+  TrainerSettingsOrPlanAnswer keys{report.trainer.empty() ? "As it is" : "In keys of " + report.trainer, ""};
   fill(report, settings, keys);
-  AnswerAlternative plan{"With memtune_plan.py", "", true};
+  TrainerSettingsOrPlanAnswer plan{"With memtune_plan.py", "", true};
   if (plans.empty())
     plan.text = report.no_plan.empty() ? "nothing was measured" : report.no_plan;
   else

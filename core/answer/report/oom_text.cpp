@@ -15,7 +15,7 @@ namespace {
 using result::OomCause;
 using result::OutOfMemory;
 
-std::string batch_text(const result::BatchSize& batch) {
+std::string batch_text(const result::BatchRowsAndTokens& batch) {
   return std::to_string(result::amount(batch)) + (batch.positions > 0 ? " positions" : " rows");
 }
 
@@ -24,7 +24,7 @@ std::string pieces_text(const OutOfMemory& oom) { return format_bytes(oom.reserv
 // The largest one.
 std::string untrained_model(const OutOfMemory& oom) {
   const auto found = std::ranges::find_if(
-      oom.models, [](const result::ModelOnDevice& model) { return model.with_gradients && !model.trained; });
+      oom.models, [](const result::ResidentModelRecord& model) { return model.with_gradients && !model.trained; });
   return found == oom.models.end() ? "" : found->name;
 }
 

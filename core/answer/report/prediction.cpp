@@ -54,7 +54,7 @@ std::string more_memory_text(const Report& report) {
   if (!price) return "";
   constexpr double kGiB = 1 << 30;
   const int64_t peak = result::required_bytes(*price->row);
-  const ByteUnit unit = unit_for(peak);
+  const ByteDisplayUnit unit = unit_for(peak);
   return std::string("each ") + unit.name + " more would save " + short_ms_text(price->ms_per_gib * unit.bytes / kGiB) +
          " a step, up to " + format_bytes(peak) + " (" + price->row->measurement.strategy + ": " +
          ms(price->row->measurement.step_ms.median) + ")";

@@ -28,7 +28,7 @@ Report printable(Report report) {
   clean(report.version, report.model, report.device, report.settings, report.reshard, report.shard_flags);
   clean(report.recommendation.reason, report.trainer, report.no_plan);
   clean_names(report.reference, report.recommendation.strategy, report.own_config, report.own_strategy);
-  trace::Provenance& origin = report.origin;
+  trace::TraceProvenance& origin = report.origin;
   clean(origin.written, origin.command, origin.model, origin.memtune, origin.torch, origin.driver, origin.machine);
   for (std::string& note : report.notes) clean(note);
   for (findings::Finding& finding : report.findings)
@@ -42,8 +42,8 @@ Report printable(Report report) {
                   m.growth->line.text);
     if (m.oom) {
       for (result::AllocationSite& line : m.oom->lines) clean_names(line.file, line.function, line.inner, line.text);
-      for (result::ModelOnDevice& model : m.oom->models) clean_names(model.name);
-      for (result::SettingSyntax& words : m.oom->words) clean_names(words.setting), clean(words.text);
+      for (result::ResidentModelRecord& model : m.oom->models) clean_names(model.name);
+      for (result::TrainerSettingSyntax& words : m.oom->words) clean_names(words.setting), clean(words.text);
       clean_names(m.oom->trainer);
       clean_names(m.oom->where.file, m.oom->where.function, m.oom->where.inner, m.oom->where.text);
     }

@@ -16,7 +16,7 @@ namespace memtune::report {
 // The inputs of a format's writer. `report` is always set; the other members only if the format asks for them.
 struct ReportFormatInput {
   const Report& report;
-  TerminalStyle style;                  // for terminal output
+  TerminalCapabilities style;           // for terminal output
   std::span<const TracedTrial> traced;  // set if ReportFormat::shows_memory
   const trace::Trace* trace = nullptr;  // set if ReportFormat::per_trial
 };

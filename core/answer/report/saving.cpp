@@ -72,7 +72,7 @@ class SavingColumns {
   void add_bytes(const char* head, int64_t StateSaveMeasurement::*metric) {
     int64_t largest = 0;
     for (const StateSaveMeasurement* save : saves_) largest = std::max(largest, save->*metric);
-    const ByteUnit unit = unit_for(largest);
+    const ByteDisplayUnit unit = unit_for(largest);
     add(std::string(head) + " " + unit.name, false, [&](const StateSaveMeasurement& save) {
       return TableCell{fixed(static_cast<double>(save.*metric) / unit.bytes, 2)};
     });

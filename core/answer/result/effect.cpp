@@ -23,7 +23,8 @@ bool recomputed(const Measurement& m) { return m.recomputed_ops > 0 || m.recompu
 
 Strategy with_host_for_disk(const Strategy& strategy) {
   Strategy left = strategy;
-  for (const plan::StrategyParameter parameter : {plan::StrategyParameter::inputs, plan::StrategyParameter::tier})
+  for (const plan::StrategyParameterKind parameter :
+       {plan::StrategyParameterKind::inputs, plan::StrategyParameterKind::tier})
     left = left.with(parameter, [&](const plan::StrategyPart& part) {
       const std::string place = part.text(parameter);
       return place == "disk" ? "host" : place;

@@ -40,9 +40,9 @@ void take_gradients(const Measurement& rank, size_t number, Measurement& to) {
 }
 
 // Merges the saves of one more rank.
-void add_saves(const std::vector<SaveResult>& saves, size_t rank, std::vector<SaveResult>& to) {
-  for (const SaveResult& save : saves) {
-    const auto same = std::ranges::find(to, save.step, &SaveResult::step);
+void add_saves(const std::vector<StateSaveResult>& saves, size_t rank, std::vector<StateSaveResult>& to) {
+  for (const StateSaveResult& save : saves) {
+    const auto same = std::ranges::find(to, save.step, &StateSaveResult::step);
     if (same == to.end()) continue;
     same->blocked_ms = std::max(same->blocked_ms, save.blocked_ms);
     same->durable_ms = std::max(same->durable_ms, save.durable_ms);

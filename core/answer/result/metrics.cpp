@@ -101,7 +101,7 @@ const Metric& rate_metric(std::span<const TrialRow* const> rows) {
 MetricColumn::MetricColumn(const Metric& metric, std::span<const TrialRow* const> rows)
     : metric_(metric), digits_(metric.digits) {
   if (metric.unit == MetricUnit::bytes) {
-    const ByteUnit unit = unit_for(static_cast<int64_t>(largest(metric, rows)));
+    const ByteDisplayUnit unit = unit_for(static_cast<int64_t>(largest(metric, rows)));
     byte_unit_ = unit.name;
     scale_ = 1 / unit.bytes;
   }

@@ -58,8 +58,8 @@ bool by_fragmentation(const OutOfMemory& oom) {
 }
 
 bool by_second_copy(const OutOfMemory& oom) {
-  for (const ModelOnDevice& copy : oom.models)
-    for (const ModelOnDevice& other : oom.models)
+  for (const ResidentModelRecord& copy : oom.models)
+    for (const ResidentModelRecord& other : oom.models)
       if (&copy != &other && !copy.trained && copy.name == other.name && copy.bytes == other.bytes &&
           copy.bytes >= oom.limit_bytes / kCopyShare)
         return true;
@@ -68,8 +68,8 @@ bool by_second_copy(const OutOfMemory& oom) {
 
 // An optimizer that has float32 copies of all parameters trains the model too, and no model on the device is its own.
 bool by_untrained(const OutOfMemory& oom) {
-  return std::ranges::any_of(oom.models, &ModelOnDevice::trained) &&
-         std::ranges::any_of(oom.models, [&](const ModelOnDevice& model) {
+  return std::ranges::any_of(oom.models, &ResidentModelRecord::trained) &&
+         std::ranges::any_of(oom.models, [&](const ResidentModelRecord& model) {
            return model.with_gradients && !model.trained && model.bytes >= oom.limit_bytes / kCopyShare;
          });
 }
@@ -170,6 +170,6 @@ int64_t attention_bytes(const OutOfMemory& oom) { return bytes_of(oom, is_attent
 
 bool is_limited(const OutOfMemory& oom) { return oom.limit_bytes < oom.total_bytes - oom.total_bytes / kSizeShare; }
 
-int64_t amount(const BatchSize& batch) { return batch.positions > 0 ? batch.positions : batch.rows; }
+int64_t amount(const BatchRowsAndTokens& batch) { return batch.positions > 0 ? batch.positions : batch.rows; }
 
 }  // namespace memtune::result

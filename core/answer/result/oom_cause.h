@@ -40,6 +40,6 @@ int64_t attention_bytes(const OutOfMemory& oom);
 bool is_limited(const OutOfMemory& oom);
 
 // What the batch is compared by: positions, or rows if positions are not known.
-int64_t amount(const BatchSize& batch);
+int64_t amount(const BatchRowsAndTokens& batch);
 
 }  // namespace memtune::result

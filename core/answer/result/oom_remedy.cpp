@@ -95,7 +95,7 @@ std::string setting_in(const std::string& text) {
 }
 
 std::string words_of(std::string_view setting, const OutOfMemory& oom) {
-  const auto own = std::ranges::find(oom.words, setting, &SettingSyntax::setting);
+  const auto own = std::ranges::find(oom.words, setting, &TrainerSettingSyntax::setting);
   if (own != oom.words.end()) return own->text;
   const LibraryWords* found = std::ranges::find_if(kLibraries, [&](const LibraryWords& words) {
     return words.setting == setting && has_line_in(oom, words.folder);

@@ -14,18 +14,18 @@ namespace {
 constexpr double kBeyond = 1.6;         // times the median
 constexpr double kFrontierRoom = 1.25;  // times the slowest; slower points would compress the scale
 
-void mark_beyond(std::vector<ParetoPoint>& points) {
+void mark_beyond(std::vector<ParetoPlotPoint>& points) {
   std::vector<double> times;
-  for (const ParetoPoint& point : points) times.push_back(point.time);
+  for (const ParetoPlotPoint& point : points) times.push_back(point.time);
   const double limit = kBeyond * upper_median(std::move(times));
-  for (ParetoPoint& point : points) {
+  for (ParetoPlotPoint& point : points) {
     point.beyond = point.time > limit && !point.row->recommended;
     if (point.beyond || point.predicted_time > limit) point.predicted_peak = point.predicted_time = 0;
   }
 }
 
 // Placed relative to the measured point by the prediction errors, which hold for any unit of work.
-void set_predicted(ParetoPoint& point) {
+void set_predicted(ParetoPlotPoint& point) {
   const auto step = step_error(*point.row), peak = peak_error(*point.row);
   if (!step || !peak) return;
   const double place = point.peak * (1 + *peak), time = point.time * (1 + *step);
@@ -35,16 +35,16 @@ void set_predicted(ParetoPoint& point) {
 void set_frontiers(std::span<const PredictedFrontier> frontiers, std::span<const TrialRow> rows,
                    const TrialComparator& ranking, ParetoPlot& plot) {
   double slowest = 0;
-  for (const ParetoPoint& point : plot.points)
+  for (const ParetoPlotPoint& point : plot.points)
     if (!point.beyond) slowest = std::max({slowest, point.time, point.predicted_time});
   for (const PredictedFrontier& frontier : frontiers) {
-    std::vector<ParetoPoint> line = placed(frontier, pointers_to(rows), ranking, plot.unit, slowest);
+    std::vector<ParetoPlotPoint> line = placed(frontier, pointers_to(rows), ranking, plot.unit, slowest);
     if (line.size() > 1) plot.frontiers.push_back(std::move(line));
   }
 }
 
 void set_ranges(ParetoPlot& plot) {
-  const ParetoPoint& first = plot.points.front();
+  const ParetoPlotPoint& first = plot.points.front();
   plot.least_peak = plot.most_peak = first.peak;
   plot.least_time = plot.most_time = first.time;
   const auto take = [&](double peak, double time, bool beyond) {
@@ -54,12 +54,12 @@ void set_ranges(ParetoPlot& plot) {
     plot.least_time = std::min(plot.least_time, time);
     plot.most_time = std::max(plot.most_time, time);
   };
-  for (const ParetoPoint& point : plot.points) {
+  for (const ParetoPlotPoint& point : plot.points) {
     take(point.peak, point.time, point.beyond);
     if (point.predicted_time > 0) take(point.predicted_peak, point.predicted_time, false);
   }
   for (const auto& line : plot.frontiers)
-    for (const ParetoPoint& point : line) take(point.peak, point.time, false);
+    for (const ParetoPlotPoint& point : line) take(point.peak, point.time, false);
   plot.time_digits = plot.time_unit == "ms" ? 1 : digits_for(plot.least_time);
   const auto widen = [](double& low, double& high) {
     const double room = std::max({(high - low) * 0.08, high * 0.01, 1e-9});
@@ -80,13 +80,13 @@ void set_budget(double budget, ParetoPlot& plot) {
 
 void set_fronts(ParetoPlot& plot) {
   std::vector<const TrialRow*> rows;
-  std::map<const TrialRow*, ParetoPoint> points;
-  for (const ParetoPoint& point : plot.points) {
+  std::map<const TrialRow*, ParetoPlotPoint> points;
+  for (const ParetoPlotPoint& point : plot.points) {
     rows.push_back(point.row);
     points[point.row] = point;
   }
   for (const auto& front : fronts_of(rows)) {
-    std::vector<ParetoPoint>& line = plot.fronts.emplace_back();
+    std::vector<ParetoPlotPoint>& line = plot.fronts.emplace_back();
     for (const TrialRow* row : front) line.push_back(points[row]);
   }
 }
@@ -120,8 +120,8 @@ std::vector<std::vector<const TrialRow*>> fronts_of(std::span<const TrialRow* co
   return fronts;
 }
 
-std::vector<ParetoPoint> placed(const PredictedFrontier& frontier, std::span<const TrialRow* const> rows,
-                                const TrialComparator& ranking, const ByteUnit& unit, double slowest) {
+std::vector<ParetoPlotPoint> placed(const PredictedFrontier& frontier, std::span<const TrialRow* const> rows,
+                                    const TrialComparator& ranking, const ByteDisplayUnit& unit, double slowest) {
   const auto is_of_it = [&](const TrialRow* row) {
     return row->batch == frontier.batch && row->sequence == frontier.sequence && usable(row->measurement) &&
            row->measurement.step_ms.median > 0;
@@ -129,7 +129,7 @@ std::vector<ParetoPoint> placed(const PredictedFrontier& frontier, std::span<con
   const auto of_it = std::ranges::find_if(rows, is_of_it);
   if (of_it == rows.end()) return {};
   const double scale = ranking.time(**of_it) / (*of_it)->measurement.step_ms.median;
-  std::vector<ParetoPoint> points;
+  std::vector<ParetoPlotPoint> points;
   for (const TrialPrediction& plan : frontier.plans)
     if (scale * plan.step_ms <= kFrontierRoom * slowest)
       points.push_back({nullptr, static_cast<double>(required_bytes(plan)) / unit.bytes, scale * plan.step_ms});

@@ -16,7 +16,7 @@ void mark_front(std::span<TrialRow> rows);
 // The marked rows: one front per batch and sequence, each sorted by peak.
 std::vector<std::vector<const TrialRow*>> fronts_of(std::span<const TrialRow* const> rows);
 
-struct ParetoPoint {
+struct ParetoPlotPoint {
   const TrialRow* row = nullptr;
   double peak = 0;      // in the plot's unit
   double time = 0;      // for the same work, in the plot's unit
@@ -25,12 +25,12 @@ struct ParetoPoint {
 };
 
 struct ParetoPlot {
-  ByteUnit unit{"GiB", 1};
-  std::string time_name, time_unit;                 // "step ms" and "ms", from TrialComparator
-  int time_digits = 1;                              // decimals that distinguish the points
-  std::vector<ParetoPoint> points;                  // best first, as in the table; they point to the rows
-  std::vector<std::vector<ParetoPoint>> fronts;     // one per batch and sequence, by peak
-  std::vector<std::vector<ParetoPoint>> frontiers;  // the same for predicted plans, without rows
+  ByteDisplayUnit unit{"GiB", 1};
+  std::string time_name, time_unit;                     // "step ms" and "ms", from TrialComparator
+  int time_digits = 1;                                  // decimals that distinguish the points
+  std::vector<ParetoPlotPoint> points;                  // best first, as in the table; they point to the rows
+  std::vector<std::vector<ParetoPlotPoint>> fronts;     // one per batch and sequence, by peak
+  std::vector<std::vector<ParetoPlotPoint>> frontiers;  // the same for predicted plans, without rows
   double least_peak = 0, most_peak = 0, least_time = 0, most_time = 0;  // with a margin
   double budget = 0;  // in the plot's unit, within the range of peaks; 0: none, or too far away to be drawn
 };
@@ -46,7 +46,7 @@ inline bool budget_is_near(double budget, double least_peak, double most_peak) {
 
 // Converts a frontier to the units of a plot of `rows`. Time for the same work depends on batch and sequence. Points
 // are sorted by peak; those much slower than `slowest`, a time of the plot, are left out.
-std::vector<ParetoPoint> placed(const PredictedFrontier& frontier, std::span<const TrialRow* const> rows,
-                                const TrialComparator& ranking, const ByteUnit& unit, double slowest);
+std::vector<ParetoPlotPoint> placed(const PredictedFrontier& frontier, std::span<const TrialRow* const> rows,
+                                    const TrialComparator& ranking, const ByteDisplayUnit& unit, double slowest);
 
 }  // namespace memtune::result

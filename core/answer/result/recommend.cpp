@@ -158,7 +158,7 @@ class Recommender {
   // " (0.93 to 1.04 × its time)" if there are several rounds.
   std::string interval_text(const TrialRow& row, const TrialRow& fastest) const {
     if (!have_rounds_in_common(row.measurement, fastest.measurement)) return "";
-    const RatioEstimate ratio = ranking_.ratio(row, fastest, ConfidenceLevel::percent99);
+    const StepTimeRatioEstimate ratio = ranking_.ratio(row, fastest, ConfidenceLevel::percent99);
     if (ratio.high > kTellsNothing * ratio.low)
       return " of " + std::to_string(row.measurement.rounds.size()) + " rounds";
     return " (" + fixed(ratio.low, 2) + " to " + fixed(ratio.high, 2) + " × its time)";

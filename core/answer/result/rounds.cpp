@@ -39,7 +39,7 @@ std::vector<double> log_ratios(const Measurement& m, const Measurement& base) {
   return logs;
 }
 
-RatioEstimate of_medians(const StepTime& step, double base_ms) {
+StepTimeRatioEstimate of_medians(const StepTime& step, double base_ms) {
   const double low = step.low > 0 ? step.low : step.median, high = step.high > 0 ? step.high : step.median;
   return {step.median / base_ms, low / base_ms, high / base_ms};
 }
@@ -59,7 +59,7 @@ void scale_rates(double before_ms, Measurement& m) {
 
 bool have_rounds_in_common(const Measurement& a, const Measurement& b) { return log_ratios(a, b).size() >= 2; }
 
-RatioEstimate ratio_of(const Measurement& m, const Measurement& base, ConfidenceLevel confidence) {
+StepTimeRatioEstimate ratio_of(const Measurement& m, const Measurement& base, ConfidenceLevel confidence) {
   const std::vector<double> logs = log_ratios(m, base);
   if (logs.size() < 2) return of_medians(m.step_ms, base.step_ms.median);
   const auto count = static_cast<double>(logs.size());

@@ -8,7 +8,7 @@
 namespace memtune::result {
 
 // Ratio of a trial's step time to another's.
-struct RatioEstimate {
+struct StepTimeRatioEstimate {
   double value = 1, low = 1, high = 1;  // low and high: the interval
 };
 
@@ -19,8 +19,8 @@ enum class ConfidenceLevel { percent95, percent99 };
 // Geometric mean of the rounds' ratios, with Student's t interval of their logarithms. In each round both are compared
 // with the same baseline, which may be `base`. Fewer than two such rounds give the ratio of the medians, with the
 // interval of the trial's own median.
-RatioEstimate ratio_of(const Measurement& measurement, const Measurement& base,
-                       ConfidenceLevel = ConfidenceLevel::percent95);
+StepTimeRatioEstimate ratio_of(const Measurement& measurement, const Measurement& base,
+                               ConfidenceLevel = ConfidenceLevel::percent95);
 
 // Whether there are two or more rounds for ratio_of().
 bool have_rounds_in_common(const Measurement& a, const Measurement& b);

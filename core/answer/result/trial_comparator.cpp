@@ -83,17 +83,18 @@ const TrialRow* TrialComparator::base_of(const TrialRow& row) const {
   return found == rows_.end() ? &row : *found;
 }
 
-RatioEstimate TrialComparator::interval(const TrialRow& row, ConfidenceLevel confidence) const {
+StepTimeRatioEstimate TrialComparator::interval(const TrialRow& row, ConfidenceLevel confidence) const {
   const TrialRow& base_row = usable(row.measurement) ? *base_of(row) : row;
   const Measurement& base = base_row.measurement;
   const double time = work_time(base, work_) * kWorks[static_cast<size_t>(work_)].per_ms;
   if (!usable(base)) return {time, time, time};
-  const RatioEstimate of_base = ratio(row, base_row, confidence);
+  const StepTimeRatioEstimate of_base = ratio(row, base_row, confidence);
   return {time * of_base.value, time * of_base.low, time * of_base.high};
 }
 
-RatioEstimate TrialComparator::ratio(const TrialRow& row, const TrialRow& base, ConfidenceLevel confidence) const {
-  const RatioEstimate steps = ratio_of(row.measurement, base.measurement, confidence);
+StepTimeRatioEstimate TrialComparator::ratio(const TrialRow& row, const TrialRow& base,
+                                             ConfidenceLevel confidence) const {
+  const StepTimeRatioEstimate steps = ratio_of(row.measurement, base.measurement, confidence);
   const double times = amount(base.measurement, work_) / amount(row.measurement, work_);
   return {times * steps.value, times * steps.low, times * steps.high};
 }
@@ -102,10 +103,11 @@ bool TrialComparator::equally_fast(const TrialRow& a, const TrialRow& b) const {
   const bool untimed = is_untimed(a.measurement);
   if (untimed || is_untimed(b.measurement)) return untimed == is_untimed(b.measurement);
   if (have_rounds_in_common(a.measurement, b.measurement)) {
-    const RatioEstimate of_both = ratio(a, b, ConfidenceLevel::percent99);
+    const StepTimeRatioEstimate of_both = ratio(a, b, ConfidenceLevel::percent99);
     return of_both.low <= 1 && 1 <= of_both.high;
   }
-  const RatioEstimate of_a = interval(a, ConfidenceLevel::percent99), of_b = interval(b, ConfidenceLevel::percent99);
+  const StepTimeRatioEstimate of_a = interval(a, ConfidenceLevel::percent99),
+                              of_b = interval(b, ConfidenceLevel::percent99);
   return of_a.low <= of_b.high && of_b.low <= of_a.high;
 }
 

@@ -47,9 +47,11 @@ class TrialComparator {
   const char* unit() const;
   // If there are rounds: the baseline's time multiplied by the ratio to it.
   double time(const TrialRow& row) const { return interval(row).value; }
-  RatioEstimate interval(const TrialRow& row, ConfidenceLevel = ConfidenceLevel::percent95) const;  // in the same unit
+  StepTimeRatioEstimate interval(const TrialRow& row,
+                                 ConfidenceLevel = ConfidenceLevel::percent95) const;  // in the same unit
   // Ratio of the times for the same work, over the rounds.
-  RatioEstimate ratio(const TrialRow& row, const TrialRow& base, ConfidenceLevel = ConfidenceLevel::percent95) const;
+  StepTimeRatioEstimate ratio(const TrialRow& row, const TrialRow& base,
+                              ConfidenceLevel = ConfidenceLevel::percent95) const;
   // Whether no difference can be claimed: the 99 % interval of their ratio over the rounds contains 1. Without rounds
   // in common: their intervals overlap. Rows without a time equal each other only.
   bool equally_fast(const TrialRow& a, const TrialRow& b) const;

@@ -17,9 +17,9 @@ namespace memtune::sweep {
 namespace {
 
 // "1|2|4" if an axis has several values.
-std::string axis_text(const SweepRecord& record, std::optional<int64_t> TrialSpec::*axis) {
+std::string axis_text(const SweepRecord& record, std::optional<int64_t> TrialRecord::*axis) {
   std::set<int64_t> values;
-  for (const TrialSpec& trial : record.trials)
+  for (const TrialRecord& trial : record.trials)
     if (trial.*axis) values.insert(*(trial.*axis));
   std::vector<std::string> texts;
   for (const int64_t value : values) texts.push_back(std::to_string(value));
@@ -53,7 +53,8 @@ std::string settings_line(const CommandSweepRecord& command, size_t most_rounds)
 std::string settings_line(const SweepRecord& record, size_t most_rounds) {
   if (record.command) return settings_line(*record.command, most_rounds);
   const plan::TrainingSettings& training = record.request.training;
-  const std::string batches = axis_text(record, &TrialSpec::batch), sequences = axis_text(record, &TrialSpec::sequence);
+  const std::string batches = axis_text(record, &TrialRecord::batch),
+                    sequences = axis_text(record, &TrialRecord::sequence);
   std::vector<std::string> parts;
   for (const std::string& input : record.facts.inputs) parts.push_back(with_axes(input, batches, sequences));
   if (!record.facts.loss.empty()) parts.push_back("loss " + record.facts.loss);
@@ -97,9 +98,9 @@ std::string reference_of(const report::Report& report) {
 }
 
 // Each note once. Notes that only some trials have are prefixed with the names of these.
-std::vector<std::string> notes_of(const std::vector<TrialSpec>& trials) {
+std::vector<std::string> notes_of(const std::vector<TrialRecord>& trials) {
   std::vector<std::pair<std::string, std::vector<std::string>>> notes;
-  for (const TrialSpec& trial : trials)
+  for (const TrialRecord& trial : trials)
     for (const std::string& note : trial.notes) {
       auto found = std::ranges::find(notes, note, &std::pair<std::string, std::vector<std::string>>::first);
       if (found == notes.end()) found = notes.insert(found, {note, {}});
@@ -131,7 +132,7 @@ void add_command(const RunDirectory& directory, const SweepRecord& record, repor
   for (size_t i = 0; i < report.rows.size(); ++i) {
     result::TrialRow& row = report.rows[i];
     const std::string& name = row.measurement.strategy;
-    const auto trial = std::ranges::find(record.trials, name, &TrialSpec::strategy);
+    const auto trial = std::ranges::find(record.trials, name, &TrialRecord::strategy);
     const auto variant = std::ranges::find(sweep.variants, name, &CommandVariant::name);
     if (trial != record.trials.end() && variant != sweep.variants.end())
       row.command = with_paths(*variant, (directory / trial->folder).string());
@@ -163,7 +164,7 @@ void add_command(const RunDirectory& directory, const SweepRecord& record, repor
 std::string not_reached(const SweepRecord& record, const report::Report& report) {
   const auto count = std::ranges::count_if(report.rows, [&](const result::TrialRow& row) {
     return row.measurement.outcome == result::Outcome::skipped &&
-           std::ranges::find(record.trials, row.measurement.strategy, &TrialSpec::strategy) != record.trials.end();
+           std::ranges::find(record.trials, row.measurement.strategy, &TrialRecord::strategy) != record.trials.end();
   });
   if (count == 0) return "";
   return std::to_string(count) + " of " + std::to_string(record.trials.size()) +
@@ -195,7 +196,7 @@ report::Report make_report(const RunDirectory& directory, const SweepRecord& rec
   if (record.request.training.ranks > 1) put_sharding(record.request.training, report);
   report.notes = record.facts.program.notes;
   if (std::string untested = untested_engines(record); !untested.empty()) report.notes.push_back(std::move(untested));
-  for (const TrialSpec& spec : record.trials) {
+  for (const TrialRecord& spec : record.trials) {
     if (auto measurement = directory.read_measurement(spec.folder)) {
       if (!measurement->device.empty()) report.device = measurement->device;
       report.emulated |= measurement->emulated;

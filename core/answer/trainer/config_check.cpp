@@ -61,13 +61,13 @@ class Checker {
              is_config_              ? std::vector<std::string>()
              : name.ends_with(".py") ? words_of_program(known_.profile, text, several_)
                                      : words_of(text),
-             known_.releases, UserSettings::Absent::allowed),
+             known_.releases, UserTrainerSettings::Absent::allowed),
         dialect_(known_.profile, own_, known_.releases, blocks) {}
 
   ConfigCheckResult check() {
     check_names(own_.whole());
     check_mappings(own_.whole());
-    for (const UserSettings::WrongKind& wrong : own_.wrong_kinds()) add(own_.path_of(wrong.key), wrong.text);
+    for (const UserTrainerSettings::WrongKind& wrong : own_.wrong_kinds()) add(own_.path_of(wrong.key), wrong.text);
     check_rules();
     check_releases();
     for (const auto& [key, setting] : known_.profile.settings)
@@ -152,7 +152,7 @@ class Checker {
   }
 
   void check_rules() {
-    for (const ExclusionRule& rule : known_.profile.rules) {
+    for (const ConfigExclusionRule& rule : known_.profile.rules) {
       if (rule.when.contains("$name") || !in_range(rule.range, known_.releases) || !holds(rule)) continue;
       const auto said =
           std::ranges::find_if(rule.when, [&](const auto& entry) { return own_.is_user_set(entry.first); });
@@ -165,7 +165,7 @@ class Checker {
   }
 
   // Whether the rule may hold. Conditions on the command are ignored, because the command is unknown.
-  bool holds(const ExclusionRule& rule) const {
+  bool holds(const ConfigExclusionRule& rule) const {
     Conditions when = rule.when;
     when.erase("$command");
     return !when.empty() && conditions_hold(when, own_);
@@ -181,7 +181,7 @@ class Checker {
         result_.notes.push_back(package + " calls " + rename.from + " " + rename.to + " and may give up the old name");
     }
     for (const SettingAxis& axis : known_.profile.axes)
-      for (const AxisOption& choice : axis.choices)
+      for (const SettingAxisChoice& choice : axis.choices)
         if (!in_range(choice.range, known_.releases)) check_choice(choice);
     for (const auto& [key, setting] : known_.profile.settings)
       if (!in_range(setting.range, known_.releases) && own_.is_user_set(key)) add_of_release(key, *setting.range);
@@ -190,7 +190,7 @@ class Checker {
   bool is_set(const std::string& top) const { return own_.whole().contains(top); }
 
   // Reports keys that only other releases have.
-  void check_choice(const AxisOption& choice) {
+  void check_choice(const SettingAxisChoice& choice) {
     for (const auto& [key, value] : choice.changes) {
       if (!value || key.find('.') == std::string::npos || !own_.is_user_set(key)) continue;
       if (own_.value(key) == own_.fallback(key)) continue;
@@ -209,7 +209,7 @@ class Checker {
   const std::string& text_;
   const bool is_config_;
   bool several_ = false, more_ = false;
-  const UserSettings own_;
+  const UserTrainerSettings own_;
   const StrategyTranslator dialect_;
   ConfigCheckResult result_;
 };

@@ -19,13 +19,13 @@ struct ConfigProblem {
 struct ConfigCheckResult {
   std::vector<ConfigProblem> problems;  // ordered by line: unknown keys, wrong kinds, settings that exclude each other
   std::vector<std::string> notes;       // effects that depend on more than the config, or are not what they seem
-  std::optional<EquivalentStrategy> meaning;  // none: no strategy of memtune matches
-  std::string why_none;                       // in one sentence; "" if there is a meaning
+  std::optional<ConfigEquivalentStrategy> meaning;  // none: no strategy of memtune matches
+  std::string why_none;                             // in one sentence; "" if there is a meaning
 };
 
 // `text` is the config, and `name` its file name. Text in a form that the trainer reads is a config, and a .py file a
 // program. Other text is read as command line arguments, with comments and backslashes at line ends. `releases` as in
-// ExportSettings. `blocks` of the model; 0: unknown. Throws a one-line UsageError for an unknown trainer or an
+// ConfigExportOptions. `blocks` of the model; 0: unknown. Throws a one-line UsageError for an unknown trainer or an
 // unreadable config.
 ConfigCheckResult check_config(const std::string& trainer, const std::string& text, const std::string& name,
                                const std::map<std::string, std::string>& releases, int blocks = 0);

@@ -9,7 +9,7 @@
 #include "core/answer/trainer/rules.h"
 #include "core/answer/trainer/strategy_translator.h"
 #include "core/answer/trainer/trainer_profile.h"
-#include "core/answer/trainer/user_settings.h"
+#include "core/answer/trainer/user_trainer_settings.h"
 #include "core/base/error.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
@@ -29,7 +29,7 @@ constexpr BatchStep kBatchSteps[] = {{"batch-x2", 2, 1}, {"batch-x4", 4, 1}, {"b
 
 class SpaceMaker {
  public:
-  SpaceMaker(const TrainerProfile& profile, const UserSettings& own, const ConfigSpaceOptions& settings,
+  SpaceMaker(const TrainerProfile& profile, const UserTrainerSettings& own, const ConfigSpaceOptions& settings,
              const std::map<std::string, std::string>& releases)
       : profile_(profile), own_(own), settings_(settings), releases_(releases), dialect_(profile, own, releases) {}
 
@@ -37,7 +37,7 @@ class SpaceMaker {
     known_[identity({})] = "own";
     space_.variants.push_back({"own", own_.with({}), {}, {}, like({})});
     for (const SettingAxis& axis : profile_.axes)
-      for (const AxisOption& choice : axis.choices) add_choice(axis, choice);
+      for (const SettingAxisChoice& choice : axis.choices) add_choice(axis, choice);
     if (!profile_.micro_batch.empty())
       for (const BatchStep& step : kBatchSteps) add_batch(step);
     for (const std::string& combination : profile_.combinations) add_combination(combination);
@@ -65,7 +65,7 @@ class SpaceMaker {
       const std::optional<ReleaseRange>& range = profile_.settings.at(key).range;
       if (value && !in_range(range, releases_)) return out_of(*range);
     }
-    for (const ExclusionRule& rule : profile_.rules)
+    for (const ConfigExclusionRule& rule : profile_.rules)
       if (!rule.note && in_range(rule.range, releases_) && conditions_hold(rule.when, own_, changes, name))
         return rule.reason;
     return {};
@@ -94,11 +94,11 @@ class SpaceMaker {
 
   // memtune's strategy for the changed settings; "": none.
   std::string like(const Changes& changes) const {
-    const std::optional<EquivalentStrategy> meaning = dialect_.meaning(changes);
+    const std::optional<ConfigEquivalentStrategy> meaning = dialect_.meaning(changes);
     return meaning ? meaning->strategy : "";
   }
 
-  void add_choice(const SettingAxis& axis, const AxisOption& choice) {
+  void add_choice(const SettingAxis& axis, const SettingAxisChoice& choice) {
     if (axis.allow == "optimizer" && !settings_.optimizer && !known_.contains(identity(choice.changes)))
       return skip(choice.name, "it changes training: --allow optimizer tries it");
     if (!in_range(choice.range, releases_)) return skip(choice.name, out_of(*choice.range));
@@ -139,7 +139,7 @@ class SpaceMaker {
   }
 
   const TrainerProfile& profile_;
-  const UserSettings& own_;
+  const UserTrainerSettings& own_;
   const ConfigSpaceOptions& settings_;
   const std::map<std::string, std::string>& releases_;
   const StrategyTranslator dialect_;
@@ -164,7 +164,7 @@ ConfigSpace make_space(const std::string& trainer, const std::string& own_text, 
   if (own_name.empty()) choose_arguments(profile, settings.command);
   std::map<std::string, std::string> releases = profile.releases;
   for (const auto& [package, release] : settings.releases) releases[package] = release;
-  const UserSettings own(profile, own_text, own_name, settings.command, releases);
+  const UserTrainerSettings own(profile, own_text, own_name, settings.command, releases);
   own.check_kinds();
   ConfigSpace space = SpaceMaker(profile, own, settings, releases).make();
   space.file_name = std::filesystem::path(own_name).filename().string();

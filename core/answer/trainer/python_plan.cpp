@@ -4,7 +4,7 @@
 #include <set>
 #include <utility>
 
-#include "core/answer/trainer/block_policy.h"
+#include "core/answer/trainer/block_tensor_placements.h"
 #include "core/answer/trainer/export_comments.h"
 #include "core/answer/trainer/python_plan_data.h"
 #include "core/base/error.h"
@@ -38,19 +38,20 @@ int64_t hidden_bytes(const ProgramBlockPolicies& treated, const result::TrialRow
 // Words of the template's marks that hold for a file.
 using Words = std::set<std::string_view>;
 
-bool offloads_activations(const FunctionPlacements& places) {
+bool offloads_activations(const FunctionTensorPlacements& places) {
   return places.result == plan::TensorPlacement::host || places.own == plan::TensorPlacement::host;
 }
 
-bool offloads_activations(const BlockPolicy& block_policy) {
+bool offloads_activations(const BlockTensorPlacements& block_policy) {
   return offloads_activations(block_policy.others) ||
          std::any_of(block_policy.functions.begin(), block_policy.functions.end(),
                      [](const auto& function) { return offloads_activations(function.second); });
 }
 
 bool offloads_activations(const ProgramBlockPolicies& treated) {
-  return treated.offloads_input ||
-         std::ranges::any_of(treated.block_policies, [](const BlockPolicy& one) { return offloads_activations(one); });
+  return treated.offloads_input || std::ranges::any_of(treated.block_policies, [](const BlockTensorPlacements& one) {
+           return offloads_activations(one);
+         });
 }
 
 // Appends the lines of a part whose marks hold, with the parts that it includes.
@@ -79,14 +80,14 @@ std::string template_of(const Words& words) {
 }
 
 // Throws UsageError for placements that the file does not support.
-std::optional<PythonStates> states_of(const plan::Plan& plan, const plan::ProgramFacts& facts,
-                                      const result::TrialRow& row, const report::Report& report,
-                                      ExecutionMode running) {
+std::optional<PythonPlanOffloadedStates> states_of(const plan::Plan& plan, const plan::ProgramFacts& facts,
+                                                   const result::TrialRow& row, const report::Report& report,
+                                                   ExecutionMode running) {
   if (!plan.offloads_states()) return {};
   const std::string name = "'" + row.measurement.strategy + "' offloads ";
   if (running == ExecutionMode::compiled)
     throw UsageError(name + "parameters and optimizer states, which works with eager blocks only: leave out --compile");
-  PythonStates states{.deferred = row.passes > 1 || report.clips_gradients};
+  PythonPlanOffloadedStates states{.deferred = row.passes > 1 || report.clips_gradients};
   for (const plan::StatePlacement& place : plan.states) {
     const bool parameters = place.parameters == plan::TensorPlacement::host;
     if (place.unit == plan::kOutsideUnits) {
@@ -97,7 +98,7 @@ std::optional<PythonStates> states_of(const plan::Plan& plan, const plan::Progra
       states.outside = place.moments == plan::TensorPlacement::host;
       continue;
     }
-    const auto block = std::ranges::find(facts.blocks, place.unit, &plan::BlockFacts::region);
+    const auto block = std::ranges::find(facts.blocks, place.unit, &plan::BlockModulePath::region);
     if (block == facts.blocks.end()) throw UsageError(name + "'" + place.unit + "', which is not a block");
     const auto number = static_cast<int>(block - facts.blocks.begin());
     if (parameters) states.parameters.push_back(number);

@@ -7,12 +7,12 @@
 #include <string_view>
 #include <vector>
 
-#include "core/answer/trainer/block_policy.h"
+#include "core/answer/trainer/block_tensor_placements.h"
 
 namespace memtune::trainer {
 
 // Parameters and optimizer states that the file offloads to host memory.
-struct PythonStates {
+struct PythonPlanOffloadedStates {
   std::vector<int> parameters = {}, moments = {};  // of which blocks
   bool outside = false;                            // optimizer states of what is outside of blocks, too
   bool deferred = false;                           // the next forward updates, not backward
@@ -28,9 +28,9 @@ struct PythonPlanData {
   // Only eager:
   bool offloads_input = false;  // offloads the first block's input
   std::vector<std::string> regions = {};
-  std::vector<BlockPolicy> block_policies = {};
+  std::vector<BlockTensorPlacements> block_policies = {};
   int64_t saved_min_bytes = 0;
-  std::optional<PythonStates> states = {};
+  std::optional<PythonPlanOffloadedStates> states = {};
   // Only with offload:
   int64_t min_bytes = 0, stash_bytes = 0, prefetch_blocks = 0;
   // Only compiled:

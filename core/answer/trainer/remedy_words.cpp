@@ -12,7 +12,7 @@
 
 #include "core/answer/trainer/trainer.h"
 #include "core/answer/trainer/trainers.h"
-#include "core/answer/trainer/user_settings.h"
+#include "core/answer/trainer/user_trainer_settings.h"
 #include "core/base/bounds.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
@@ -23,7 +23,7 @@ namespace memtune::trainer {
 namespace {
 
 using nlohmann::json;
-using result::SettingSyntax;
+using result::TrainerSettingSyntax;
 
 // Flags of scripts without a trainer.
 constexpr std::array<std::string_view, 8> kBatchFlags = {"batch-size",
@@ -65,7 +65,7 @@ std::string value_text(const json& value) { return value.is_string() ? value.get
 
 class KeyTexts {
  public:
-  KeyTexts(const TrainerProfile& profile, const UserSettings& settings) : settings_(settings) {
+  KeyTexts(const TrainerProfile& profile, const UserTrainerSettings& settings) : settings_(settings) {
     const auto in_command = [&](const auto& key) { return settings.is_in_command(key.first); };
     arguments_ = !settings.has_config() && !profile.argument.empty() &&
                  (profile.forms.empty() || std::ranges::any_of(profile.settings, in_command));
@@ -82,7 +82,7 @@ class KeyTexts {
   }
 
  private:
-  const UserSettings& settings_;
+  const UserTrainerSettings& settings_;
   bool arguments_ = false;
 };
 
@@ -94,7 +94,7 @@ Changes changes_of(const json& keys) {
 }
 
 // Half of the micro-batch, with twice the accumulation.
-std::optional<std::string> halved_batch(const TrainerProfile& profile, const UserSettings& settings,
+std::optional<std::string> halved_batch(const TrainerProfile& profile, const UserTrainerSettings& settings,
                                         const KeyTexts& texts) {
   if (profile.micro_batch.empty()) return {};
   const json micro = settings.value(profile.micro_batch), steps = settings.value(profile.accumulation);
@@ -108,7 +108,7 @@ std::optional<std::string> halved_batch(const TrainerProfile& profile, const Use
 }
 
 // The config among the words of the command, which it reads itself.
-void find_config(const TrainerProfile& profile, TrainerCommand& run) {
+void find_config(const TrainerProfile& profile, TrainerCommandAndConfig& run) {
   for (const std::string& word : run.command)
     for (const std::string& form : profile.forms)
       if (std::error_code error;
@@ -116,15 +116,15 @@ void find_config(const TrainerProfile& profile, TrainerCommand& run) {
         run.config_name = word, run.config_text = read_file(word);
 }
 
-std::vector<SettingSyntax> words_of_trainer(TrainerCommand run) {
+std::vector<TrainerSettingSyntax> words_of_trainer(TrainerCommandAndConfig run) {
   ResolvedTrainer known = known_trainer(run.trainer, {});
   TrainerProfile& profile = known.profile;
   choose_arguments(profile, run.command);
   find_config(profile, run);
-  const UserSettings settings(profile, run.config_text, run.config_name, run.command, known.releases,
-                              UserSettings::Absent::allowed);
+  const UserTrainerSettings settings(profile, run.config_text, run.config_name, run.command, known.releases,
+                                     UserTrainerSettings::Absent::allowed);
   const KeyTexts texts(profile, settings);
-  std::vector<SettingSyntax> words;
+  std::vector<TrainerSettingSyntax> words;
   for (const auto& [setting, text] : profile.remedies) {
     const json keys = parse_json(text);
     words.push_back({setting, keys.is_string() ? keys.get<std::string>() : texts.of(changes_of(keys))});
@@ -135,7 +135,7 @@ std::vector<SettingSyntax> words_of_trainer(TrainerCommand run) {
 
 }  // namespace
 
-std::vector<SettingSyntax> remedy_words(const TrainerCommand& run) {
+std::vector<TrainerSettingSyntax> remedy_words(const TrainerCommandAndConfig& run) {
   if (std::ranges::find(trainers(), run.trainer) != trainers().end()) try {
       return words_of_trainer(run);
     } catch (const UsageError&) {  // the trainer itself reports what is wrong in a config
@@ -144,7 +144,7 @@ std::vector<SettingSyntax> remedy_words(const TrainerCommand& run) {
       return {};
     }
   const std::optional<std::string> batch = halved_flag(run.command);
-  return batch ? std::vector<SettingSyntax>{{"batch", *batch}} : std::vector<SettingSyntax>();
+  return batch ? std::vector<TrainerSettingSyntax>{{"batch", *batch}} : std::vector<TrainerSettingSyntax>();
 }
 
 }  // namespace memtune::trainer

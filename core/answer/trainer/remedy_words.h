@@ -4,17 +4,17 @@
 #include <string>
 #include <vector>
 
-#include "core/record/measurement/setting_syntax.h"
+#include "core/record/measurement/trainer_setting_syntax.h"
 
 namespace memtune::trainer {
 
-struct TrainerCommand {
+struct TrainerCommandAndConfig {
   std::vector<std::string> command;
   std::string trainer;                   // "": a script of its own
   std::string config_text, config_name;  // "": its settings are arguments
 };
 
 // A setting that cannot be made smaller has the text "". A config that cannot be read has no words.
-std::vector<result::SettingSyntax> remedy_words(const TrainerCommand& run);
+std::vector<result::TrainerSettingSyntax> remedy_words(const TrainerCommandAndConfig& run);
 
 }  // namespace memtune::trainer

@@ -18,7 +18,7 @@ using nlohmann::json;
 
 // Without the user's config, a removed top-level key is written with its default, because the config may set it. Nested
 // keys are omitted, because their mapping is replaced whole.
-Changes stated(const Changes& changes, const UserSettings& own) {
+Changes stated(const Changes& changes, const UserTrainerSettings& own) {
   Changes all = changes;
   for (auto& [key, value] : all)
     if (!value && key.find('.') == std::string::npos) value = print_json(own.fallback(key));
@@ -72,7 +72,7 @@ std::vector<std::string> program_lines(const TrainerProfile& profile, const Chan
   return lines;
 }
 
-std::vector<std::string> flag_lines(const UserSettings& own, const Changes& changes) {
+std::vector<std::string> flag_lines(const UserTrainerSettings& own, const Changes& changes) {
   std::vector<std::string> lines;
   for (const std::string& word : own.arguments(changes)) {
     if (word.starts_with("--") || lines.empty())
@@ -91,7 +91,7 @@ std::string text_of(const std::vector<std::string>& comments, const std::vector<
 }
 
 // Puts the comments above the first of the changed settings.
-std::string commented(const std::string& text, const UserSettings& own, const Changes& changes,
+std::string commented(const std::string& text, const UserTrainerSettings& own, const Changes& changes,
                       const std::vector<std::string>& comments) {
   const bool yaml = own.form() == "yaml";
   const auto read = yaml ? read_whole_yaml : read_whole_toml;
@@ -110,7 +110,7 @@ std::string commented(const std::string& text, const UserSettings& own, const Ch
 
 }  // namespace
 
-RenderedConfig render_config(const ResolvedTrainer& trainer, const UserSettings& own, const Changes& changes,
+RenderedConfig render_config(const ResolvedTrainer& trainer, const UserTrainerSettings& own, const Changes& changes,
                              const std::vector<std::string>& comments) {
   const TrainerProfile& profile = trainer.profile;
   if (!profile.calls.empty()) return {text_of(comments, call_lines(profile, changes))};
@@ -121,7 +121,7 @@ RenderedConfig render_config(const ResolvedTrainer& trainer, const UserSettings&
     return own.form() == "json" ? RenderedConfig{text, false} : RenderedConfig{commented(text, own, changes, comments)};
   }
   const std::string& form = profile.forms.front();
-  const UserSettings empty(profile, form == "json" ? "{}" : "", "keys." + form, {}, trainer.releases);
+  const UserTrainerSettings empty(profile, form == "json" ? "{}" : "", "keys." + form, {}, trainer.releases);
   const std::string text = empty.with(form == "json" ? changes : stated(changes, empty));
   if (form == "json") return {print_json(parse_json(text), 2) + "\n", false};
   return {text_of(comments, {}) + text};

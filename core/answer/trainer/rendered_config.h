@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/answer/trainer/trainers.h"
-#include "core/answer/trainer/user_settings.h"
+#include "core/answer/trainer/user_trainer_settings.h"
 
 namespace memtune::trainer {
 
@@ -14,8 +14,8 @@ struct RenderedConfig {
   bool takes_comments = true;
 };
 
-// Throws UsageError like UserSettings::with().
-RenderedConfig render_config(const ResolvedTrainer& trainer, const UserSettings& own, const Changes& changes,
+// Throws UsageError like UserTrainerSettings::with().
+RenderedConfig render_config(const ResolvedTrainer& trainer, const UserTrainerSettings& own, const Changes& changes,
                              const std::vector<std::string>& comments);
 
 }  // namespace memtune::trainer

@@ -140,7 +140,7 @@ std::string of_blocks(int64_t n, int blocks) {
          std::to_string(blocks / n + 1) + ": its peak is higher";
 }
 
-std::string deciding_keys(const StrategyMapping& expression, const UserSettings& own) {
+std::string deciding_keys(const StrategyMapping& expression, const UserTrainerSettings& own) {
   std::vector<std::string> keys;
   for (const auto& [key, pattern] : expression.set)
     if (own.is_user_set(key) || pattern != "null")
@@ -149,7 +149,7 @@ std::string deciding_keys(const StrategyMapping& expression, const UserSettings&
   return join(keys, ", ");
 }
 
-std::string with_values(const std::string& text, const UserSettings& own) {
+std::string with_values(const std::string& text, const UserTrainerSettings& own) {
   std::string filled;
   for (size_t at = 0; at < text.size();) {
     const size_t open = text.find('{', at), close = text.find('}', std::min(open, text.size()));
@@ -165,7 +165,7 @@ std::string with_values(const std::string& text, const UserSettings& own) {
 }  // namespace
 
 // Whether the rule may apply. Unknown facts (keys without a config, the command) count as met.
-bool StrategyTranslator::may_hold(const ExclusionRule& rule, const Changes& changes) const {
+bool StrategyTranslator::may_hold(const ConfigExclusionRule& rule, const Changes& changes) const {
   if (!in_range(rule.range, releases_)) return false;
   bool about = rule.note && own_.has_config();
   for (const auto& [key, wanted] : rule.when) {
@@ -182,7 +182,7 @@ bool StrategyTranslator::may_hold(const ExclusionRule& rule, const Changes& chan
 }
 
 bool StrategyTranslator::takes(StrategyKeys& keys, std::string& why) const {
-  for (const ExclusionRule& rule : profile_.rules) {
+  for (const ConfigExclusionRule& rule : profile_.rules) {
     if (!may_hold(rule, keys.changes)) continue;
     const bool known = own_.has_config() && !rule.when.contains("$command");
     if (known && !rule.note) {
@@ -252,7 +252,7 @@ bool StrategyTranslator::is_known(const Path& path) const {
          std::ranges::any_of(profile_.rules, [&](const auto& rule) { return in_keys(rule.when); });
 }
 
-std::optional<EquivalentStrategy> StrategyTranslator::meaning(const Changes& changes) const {
+std::optional<ConfigEquivalentStrategy> StrategyTranslator::meaning(const Changes& changes) const {
   if (!unknown_keys().empty()) return {};
   for (const StrategyMapping& expression : profile_.strategies) {
     if (!in_range(expression.range, releases_)) continue;
@@ -266,8 +266,8 @@ std::optional<EquivalentStrategy> StrategyTranslator::meaning(const Changes& cha
       return has_hole(pattern) ? read_hole(value, pattern, profile_.names, filling) : matches(value, pattern);
     });
     if (!all) continue;
-    EquivalentStrategy meaning{plan::canonical_name(strategy_text(expression, filling)), expression.nearly,
-                               expression.notes, deciding_keys(expression, own_)};
+    ConfigEquivalentStrategy meaning{plan::canonical_name(strategy_text(expression, filling)), expression.nearly,
+                                     expression.notes, deciding_keys(expression, own_)};
     if (const auto strategy = Strategy::of_name(meaning.strategy)) meaning.strategy = to_string(plain(*strategy));
     if (expression.divides && filling.n && blocks_ % *filling.n != 0) {
       meaning.nearly = true;
@@ -281,7 +281,7 @@ std::optional<EquivalentStrategy> StrategyTranslator::meaning(const Changes& cha
 std::string StrategyTranslator::why_none() const {
   if (const std::string unknown = unknown_keys(); !unknown.empty())
     return unknown + " is about memory, and is not known here";
-  for (const ExclusionRule& rule : profile_.undecided)
+  for (const ConfigExclusionRule& rule : profile_.undecided)
     if (in_range(rule.range, releases_) && conditions_hold(rule.when, own_)) return with_values(rule.reason, own_);
   std::set<std::string> keys, set;
   for (const StrategyMapping& expression : profile_.strategies)

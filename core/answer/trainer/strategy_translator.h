@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/answer/trainer/user_settings.h"
+#include "core/answer/trainer/user_trainer_settings.h"
 #include "core/plan/strategy/strategy.h"
 
 namespace memtune::trainer {
@@ -18,7 +18,7 @@ struct StrategyKeys {
 };
 
 // The strategy that a config amounts to.
-struct EquivalentStrategy {
+struct ConfigEquivalentStrategy {
   std::string strategy;            // canonical
   bool nearly = false;             // similar, but peak and time differ
   std::vector<std::string> notes;  // why it is only similar, and other notes
@@ -28,7 +28,7 @@ struct EquivalentStrategy {
 class StrategyTranslator {
  public:
   // The references must outlive this object. `blocks` of the model; 0: unknown.
-  StrategyTranslator(const TrainerProfile& profile, const UserSettings& own,
+  StrategyTranslator(const TrainerProfile& profile, const UserTrainerSettings& own,
                      const std::map<std::string, std::string>& releases, int blocks = 0)
       : profile_(profile), own_(own), releases_(releases), blocks_(blocks) {}
 
@@ -37,7 +37,7 @@ class StrategyTranslator {
   std::optional<StrategyKeys> keys_of(const plan::Strategy& strategy, std::string& why) const;
   // The strategy of the user's settings with `changes` applied; none if no strategy of memtune matches, or if the
   // settings have a key about activations that the profile does not know.
-  std::optional<EquivalentStrategy> meaning(const Changes& changes = {}) const;
+  std::optional<ConfigEquivalentStrategy> meaning(const Changes& changes = {}) const;
   // Why meaning() is none, in one sentence.
   std::string why_none() const;
   // Whether any of these keys belongs to a strategy.
@@ -47,10 +47,10 @@ class StrategyTranslator {
   std::string unknown_keys() const;
   bool is_known(const Path& path) const;
   bool takes(StrategyKeys& keys, std::string& why) const;
-  bool may_hold(const ExclusionRule& rule, const Changes& changes) const;
+  bool may_hold(const ConfigExclusionRule& rule, const Changes& changes) const;
 
   const TrainerProfile& profile_;
-  const UserSettings& own_;
+  const UserTrainerSettings& own_;
   const std::map<std::string, std::string>& releases_;
   int blocks_;
 };

@@ -8,9 +8,9 @@
 #include "core/answer/result/effect.h"
 #include "core/answer/trainer/export_comments.h"
 #include "core/answer/trainer/rendered_config.h"
-#include "core/answer/trainer/save_policy.h"
 #include "core/answer/trainer/strategy_translator.h"
 #include "core/answer/trainer/trainers.h"
+#include "core/answer/trainer/training_state_save_policy.h"
 #include "core/base/bytes.h"
 #include "core/base/error.h"
 #include "core/base/json.h"
@@ -26,11 +26,11 @@ using result::TrialRow;
 // Exports any trial of a run to one trainer.
 class Exporter {
  public:
-  Exporter(const std::string& name, const Report& report, const ExportSettings& settings)
+  Exporter(const std::string& name, const Report& report, const ConfigExportOptions& settings)
       : name_(name),
         trainer_(find_trainer(name)),
         known_(known_trainer(name, settings.releases)),
-        own_(known_.profile, settings.text, settings.name, {}, known_.releases, UserSettings::Absent::allowed),
+        own_(known_.profile, settings.text, settings.name, {}, known_.releases, UserTrainerSettings::Absent::allowed),
         dialect_(known_.profile, own_, known_.releases, report.blocks),
         report_(report) {
     own_.check_kinds();
@@ -42,7 +42,7 @@ class Exporter {
     try {
       row = &written(asked);
     } catch (const UsageError& error) {
-      const std::optional<ChosenSavePolicy> chosen = choose_saving(trainer_, asked, report_);
+      const std::optional<TrainingStateSaveChoice> chosen = choose_saving(trainer_, asked, report_);
       if (!chosen || !chosen->saving) throw;
       return write_saving(asked, *chosen, error.what());
     }
@@ -218,13 +218,13 @@ class Exporter {
   }
 
   // Appends the keys and notes of saving.
-  void put_saving(const ChosenSavePolicy& chosen, ConfigChanges& config, ExportComments& comments) const {
+  void put_saving(const TrainingStateSaveChoice& chosen, ConfigChanges& config, ExportComments& comments) const {
     comments.put("saving:    ", chosen.text);
     config.notes.insert(config.notes.end(), chosen.notes.begin(), chosen.notes.end());
     if (chosen.saving) trainer_.save(*chosen.saving, config);
   }
 
-  ExportedConfig write_saving(const TrialRow& row, const ChosenSavePolicy& chosen, const std::string& why) {
+  ExportedConfig write_saving(const TrialRow& row, const TrainingStateSaveChoice& chosen, const std::string& why) {
     ConfigChanges config;
     ExportComments comments;
     comments.put("", "memtune " + report_.version + ": saving" + in_keys() + ", with steps as under " +
@@ -257,7 +257,7 @@ class Exporter {
   const std::string name_;
   const Trainer& trainer_;
   const ResolvedTrainer known_;
-  const UserSettings own_;
+  const UserTrainerSettings own_;
   const StrategyTranslator dialect_;
   const Report& report_;
   std::vector<std::string> said_;
@@ -280,7 +280,7 @@ std::string with_line_ends_of(const std::string& own, const std::string& text) {
 }  // namespace
 
 ExportedConfig export_config(const std::string& trainer, const TrialRow& row, const Report& report,
-                             const ExportSettings& settings) {
+                             const ConfigExportOptions& settings) {
   ExportedConfig result = Exporter(trainer, report, settings).write(row);
   result.text = with_line_ends_of(settings.text, result.text);
   return result;

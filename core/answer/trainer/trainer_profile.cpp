@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/answer/trainer/command_trainers.h"
-#include "core/base/builtin_profile.h"
+#include "core/base/embedded_profile_file.h"
 #include "core/base/error.h"
 #include "core/base/json.h"
 #include "core/base/json_object_reader.h"
@@ -34,9 +34,9 @@ ReleaseRange read_range(const json& json, const std::string& path) {
   return range;
 }
 
-SettingKeyInfo read_key(const json& json, const std::string& path) {
+ConfigKeySchema read_key(const json& json, const std::string& path) {
   JsonObjectReader object(json, path);
-  SettingKeyInfo setting;
+  ConfigKeySchema setting;
   object.read("kinds", setting.kinds);
   object.read("items", setting.items);
   for (const auto& bound : object.array("between")) setting.between.push_back(bound.get<int64_t>());
@@ -48,9 +48,9 @@ SettingKeyInfo read_key(const json& json, const std::string& path) {
   return setting;
 }
 
-AxisOption read_choice(const json& json, const std::string& path, const std::vector<std::string>& keys) {
+SettingAxisChoice read_choice(const json& json, const std::string& path, const std::vector<std::string>& keys) {
   JsonObjectReader object(json, path);
-  AxisOption choice;
+  SettingAxisChoice choice;
   object.read("name", choice.name);
   object.require({"name", "set"});
   for (const std::string& key : keys) choice.changes[key] = std::nullopt;
@@ -94,9 +94,9 @@ std::map<std::string, std::vector<std::string>> read_lists(JsonObjectReader& obj
   return lists;
 }
 
-ExclusionRule read_rule(const json& json, const std::string& path) {
+ConfigExclusionRule read_rule(const json& json, const std::string& path) {
   JsonObjectReader object(json, path);
-  ExclusionRule rule;
+  ConfigExclusionRule rule;
   object.read("reason", rule.reason);
   object.read("note", rule.note);
   if (const auto* range = object.find("range")) rule.range = read_range(*range, object.path("range"));
@@ -180,7 +180,7 @@ std::string unknown_trainer(const std::string& name, std::span<const std::string
 
 TrainerProfile read_space_profile(const std::string& trainer) {
   std::vector<std::string> known;
-  for (const BuiltinProfile& profile : profiles())
+  for (const EmbeddedProfileFile& profile : profiles())
     if (profile.kind == "trainers") known.emplace_back(profile.name);
   if (std::ranges::count(known, trainer) == 0) throw UsageError(unknown_trainer(trainer, known));
   const json text = parse_json_object(trainer, find_profile("trainers", trainer).json);

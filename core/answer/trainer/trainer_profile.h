@@ -25,7 +25,7 @@ struct ReleaseRange {
 };
 
 // The values that the trainer accepts for a key, its default, and the releases that have it.
-struct SettingKeyInfo {
+struct ConfigKeySchema {
   std::vector<std::string> kinds;
   JsonText fallback = "null";
   JsonText empty = "null";         // the value that the key without a value means; null: the default
@@ -36,7 +36,7 @@ struct SettingKeyInfo {
 
 using Changes = std::map<std::string, std::optional<JsonText>>;  // none: remove the key
 
-struct AxisOption {
+struct SettingAxisChoice {
   std::string name;
   Changes changes;
   std::optional<ReleaseRange> range;
@@ -45,7 +45,7 @@ struct AxisOption {
 // One setting with several choices. A choice removes those keys of its axis that it does not set.
 struct SettingAxis {
   std::string allow;  // permission that the user must give; "": none
-  std::vector<AxisOption> choices;
+  std::vector<SettingAxisChoice> choices;
 };
 
 // In the releases of `range`, the key `from` is called `to`. If `older`, `to` is a name that these releases also took.
@@ -60,7 +60,7 @@ using Conditions = std::map<std::string, JsonText>;
 
 // A config that meets all conditions is not run. With `note` it runs, with a warning that it does something else than
 // it seems to.
-struct ExclusionRule {
+struct ConfigExclusionRule {
   Conditions when;
   std::string reason;
   bool note = false;
@@ -103,7 +103,7 @@ struct TrainerProfile {
   std::map<std::string, std::string> arguments;  // for keys with another form of argument
   bool dotted = false;  // nested keys are arguments of their own; otherwise a mapping is one value
   std::map<std::string, std::string> releases;
-  std::map<std::string, SettingKeyInfo> settings;  // by dotted path
+  std::map<std::string, ConfigKeySchema> settings;  // by dotted path
   std::vector<KeyRename> renames;
   std::vector<SettingAxis> axes;
   std::string micro_batch, accumulation;     // keys; both may be ""
@@ -117,8 +117,8 @@ struct TrainerProfile {
   std::vector<SettingsCall> calls;                         // if its settings are arguments of calls
   std::string loss;                                        // how the trainer's loss differs from memtune's
   std::vector<std::string> combinations;
-  std::vector<ExclusionRule> rules;
-  std::vector<ExclusionRule> undecided;  // why a config amounts to no strategy; "{key}" in a reason is its value
+  std::vector<ConfigExclusionRule> rules;
+  std::vector<ConfigExclusionRule> undecided;  // why a config amounts to no strategy; "{key}" in a reason is its value
 };
 
 // The conditions or values in the object `key`; empty if it is missing.

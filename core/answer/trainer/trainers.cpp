@@ -14,18 +14,18 @@ namespace {
 std::string quoted(const std::string& text) { return '"' + text + '"'; }
 
 // Keys of transformers and trainers built on it.
-void save_by_steps(const SavePolicy& saving, ConfigChanges& to) {
+void save_by_steps(const TrainingStateSavePolicy& saving, ConfigChanges& to) {
   to.changes["save_strategy"] = quoted("steps");
   to.changes["save_steps"] = std::to_string(saving.every_steps);
   if (saving.keep_last > 0) to.changes["save_total_limit"] = std::to_string(saving.keep_last);
 }
 
-void save_transformers(const SavePolicy& saving, ConfigChanges& to) {
+void save_transformers(const TrainingStateSavePolicy& saving, ConfigChanges& to) {
   save_by_steps(saving, to);
   if (saving.keep_last == 0) to.notes.push_back("without save_total_limit all saves are kept");
 }
 
-void save_axolotl(const SavePolicy& saving, ConfigChanges& to) {
+void save_axolotl(const TrainingStateSavePolicy& saving, ConfigChanges& to) {
   save_by_steps(saving, to);
   to.notes.push_back("remove saves_per_epoch: axolotl refuses it with save_steps");
   if (saving.keep_last == 0)
@@ -33,7 +33,7 @@ void save_axolotl(const SavePolicy& saving, ConfigChanges& to) {
 }
 
 // torchtune saves at the end of an epoch and keeps all saves.
-void save_torchtune(const SavePolicy& saving, ConfigChanges& to) {
+void save_torchtune(const TrainingStateSavePolicy& saving, ConfigChanges& to) {
   const std::string steps = std::to_string(saving.every_steps);
   to.changes["enable_async_checkpointing"] = saving.mode > 0 ? "true" : "false";
   to.notes.push_back("enable_async_checkpointing acts in the recipe full_finetune_distributed only");
@@ -45,7 +45,7 @@ void save_torchtune(const SavePolicy& saving, ConfigChanges& to) {
 
 constexpr std::array kTorchtitanModes = {"disabled", "async", "async_with_pinned_mem"};  // order of kSaveModes
 
-void save_torchtitan(const SavePolicy& saving, ConfigChanges& to) {
+void save_torchtitan(const TrainingStateSavePolicy& saving, ConfigChanges& to) {
   const int64_t kept = saving.keep_last == 1 ? 2 : saving.keep_last;
   to.changes["checkpoint.enable"] = "true";
   to.changes["checkpoint.interval"] = std::to_string(saving.every_steps);
@@ -57,7 +57,7 @@ void save_torchtitan(const SavePolicy& saving, ConfigChanges& to) {
       "the last save of a run is synchronous, and has the model only unless last_save_model_only = false");
 }
 
-void save_megatron(const SavePolicy& saving, ConfigChanges& to) {
+void save_megatron(const TrainingStateSavePolicy& saving, ConfigChanges& to) {
   to.changes["save_interval"] = std::to_string(saving.every_steps);
   if (saving.mode > 0) {
     to.changes["async_save"] = "true";

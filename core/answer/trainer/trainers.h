@@ -20,7 +20,7 @@ struct ConfigChanges {
 };
 
 // Settings for saving the training state.
-struct SavePolicy {
+struct TrainingStateSavePolicy {
   size_t mode = 0;  // index into kSaveModes
   int64_t every_steps = 1;
   int64_t keep_last = 0;  // 0: all
@@ -32,7 +32,7 @@ struct Trainer {
   std::string_view sequence_key = "";   // "": no such key, and
   std::string_view sequence_note = "";  // this note says where else to set it
   size_t save_modes = 0;                // supports the first `save_modes` of kSaveModes
-  void (*save)(const SavePolicy& saving, ConfigChanges& to) = nullptr;
+  void (*save)(const TrainingStateSavePolicy& saving, ConfigChanges& to) = nullptr;
   std::string_view older_profile = "", older_before = "";  // profile for releases before `older_before`
 };
 

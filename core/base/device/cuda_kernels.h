@@ -54,7 +54,7 @@ struct LogitTile {
 };
 
 // Of each row, over the tiles so far.
-struct LogSoftmaxStatistics {
+struct OnlineLogSoftmaxState {
   float* largest = nullptr;    // scaled logit
   float* sum = nullptr;        // of exp(scaled logit - largest)
   float* at_target = nullptr;  // scaled logit of the target
@@ -64,11 +64,11 @@ struct CudaKernelTable {
   // `to` has space for from.count numbers.
   void (*unpack_nf4)(const Nf4WeightPointers& from, void* to, KernelDtype type, int device);
   void (*step_adamw)(const QuantizedAdamWArguments& step, int device);
-  void (*fold_logits)(const LogitTile& tile, const LogSoftmaxStatistics& statistics, int device);
+  void (*fold_logits)(const LogitTile& tile, const OnlineLogSoftmaxState& statistics, int device);
   // Overwrites the logits with the gradient of outer[row] * (log probability of the row's target). normalizers[row]:
   // the logarithm of the sum of the exponentials of all scaled logits.
   void (*differentiate_logits)(const LogitTile& tile, const float* normalizers, const float* outer, int device);
-  // Adds the hash of `size` bytes to `to` [2]: core/base/device/word_hash.h. Zeros fill the last word.
+  // Adds the hash of `size` bytes to `to` [2]: core/base/device/device_memory_hash.h. Zeros fill the last word.
   void (*hash_memory)(const void* from, int64_t size, uint64_t* to, int device);
 };
 

@@ -46,14 +46,14 @@ void backward(const at::Tensor& loss, bool retain_graph) {
   try {
     loss.backward({}, retain_graph);
   } catch (...) {
-    const HookPause no_hooks;
+    const SavedTensorHooksPause no_hooks;
     at::AutoGradMode grad(true);
     at::ones({}).requires_grad_().neg().backward();  // on the CPU, so that it needs no device memory
     throw;
   }
 }
 
-HookScope::HookScope(SavedTensorPacker* packer) { packers.push_back(packer); }
-HookScope::~HookScope() { packers.pop_back(); }
+SavedTensorHooksScope::SavedTensorHooksScope(SavedTensorPacker* packer) { packers.push_back(packer); }
+SavedTensorHooksScope::~SavedTensorHooksScope() { packers.pop_back(); }
 
 }  // namespace memtune::autograd

@@ -1,8 +1,8 @@
 // Saved-tensor hooks without Python. A subclass of the autograd engine supplies the default hooks.
 //
-// Call install_engine() first in main. Inside a HookScope, every tensor that autograd saves on this thread goes to the
-// packer. The innermost scope applies; HookPause disables hooks. A ticket lives as long as the saved tensor. Its
-// destructor releases what it holds, even if the tensor was never unpacked.
+// Call install_engine() first in main. Inside a SavedTensorHooksScope, every tensor that autograd saves on this thread
+// goes to the packer. The innermost scope applies; SavedTensorHooksPause disables hooks. A ticket lives as long as the
+// saved tensor. Its destructor releases what it holds, even if the tensor was never unpacked.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -32,16 +32,16 @@ void install_engine();
 // backward runs. This function runs an empty one, so that no ticket outlives its owner, and rethrows.
 void backward(const at::Tensor& loss, bool retain_graph = false);
 
-class HookScope {
+class SavedTensorHooksScope {
  public:
-  explicit HookScope(SavedTensorPacker* packer);  // nullptr: no hooks inside
-  ~HookScope();
-  HookScope(const HookScope&) = delete;
-  HookScope& operator=(const HookScope&) = delete;
+  explicit SavedTensorHooksScope(SavedTensorPacker* packer);  // nullptr: no hooks inside
+  ~SavedTensorHooksScope();
+  SavedTensorHooksScope(const SavedTensorHooksScope&) = delete;
+  SavedTensorHooksScope& operator=(const SavedTensorHooksScope&) = delete;
 };
 
-struct HookPause : HookScope {
-  HookPause() : HookScope(nullptr) {}
+struct SavedTensorHooksPause : SavedTensorHooksScope {
+  SavedTensorHooksPause() : SavedTensorHooksScope(nullptr) {}
 };
 
 }  // namespace memtune::autograd

@@ -19,22 +19,22 @@ at::Storage copy_of(const at::Storage& bytes) {
 
 }  // namespace
 
-ConsumerHandle::ConsumerHandle(SavedStoragePtr value, ConsumerKind by)
+SavedStorageConsumer::SavedStorageConsumer(SavedStoragePtr value, ConsumerKind by)
     : value_(std::move(value)), by_(by), counts_(true) {
   ++value_->uses(by_);
 }
 
-ConsumerHandle::ConsumerHandle(ConsumerHandle&& other) noexcept
+SavedStorageConsumer::SavedStorageConsumer(SavedStorageConsumer&& other) noexcept
     : value_(std::move(other.value_)), by_(other.by_), counts_(std::exchange(other.counts_, false)) {}
 
-ConsumerHandle& ConsumerHandle::operator=(ConsumerHandle&& other) noexcept {
+SavedStorageConsumer& SavedStorageConsumer::operator=(SavedStorageConsumer&& other) noexcept {
   std::swap(value_, other.value_);
   std::swap(by_, other.by_);
   std::swap(counts_, other.counts_);
   return *this;
 }
 
-void ConsumerHandle::end() noexcept {
+void SavedStorageConsumer::end() noexcept {
   if (!std::exchange(counts_, false)) return;
   --value_->uses(by_);
   if (!value_->used()) value_->drop_bytes();

@@ -44,15 +44,15 @@ class RecomputeProducer {
 
 // A consumer that will need the bytes of a value. Counted while it lives; the value releases its bytes with the last
 // one. Move-only.
-class ConsumerHandle {
+class SavedStorageConsumer {
  public:
   enum class ConsumerKind { backward, rerun };  // a saved tensor; a recomputation that reads the value
 
-  ConsumerHandle() = default;
-  ConsumerHandle(SavedStoragePtr value, ConsumerKind by);
-  ConsumerHandle(ConsumerHandle&& other) noexcept;
-  ConsumerHandle& operator=(ConsumerHandle&& other) noexcept;
-  ~ConsumerHandle() { end(); }
+  SavedStorageConsumer() = default;
+  SavedStorageConsumer(SavedStoragePtr value, ConsumerKind by);
+  SavedStorageConsumer(SavedStorageConsumer&& other) noexcept;
+  SavedStorageConsumer& operator=(SavedStorageConsumer&& other) noexcept;
+  ~SavedStorageConsumer() { end(); }
 
   // Stops counting; the value can still be accessed.
   void end() noexcept;
@@ -85,7 +85,7 @@ class SavedStorage {
   SavedStorage& operator=(const SavedStorage&) = delete;
 
   State state() const;
-  trace::ValueKey key() const { return {origin_.op, origin_.output, bytes_}; }
+  trace::ActivationKey key() const { return {origin_.op, origin_.output, bytes_}; }
   int block() const { return origin_.block; }
   int64_t size_bytes() const { return bytes_; }
   plan::TensorPlacement place() const { return place_; }
@@ -112,9 +112,9 @@ class SavedStorage {
   void add_consumer_block(int block) { crosses_ = crosses_ || block != origin_.block; }
 
  private:
-  friend class ConsumerHandle;
-  int& uses(ConsumerHandle::ConsumerKind by) {
-    return by == ConsumerHandle::ConsumerKind::backward ? backward_uses_ : rerun_uses_;
+  friend class SavedStorageConsumer;
+  int& uses(SavedStorageConsumer::ConsumerKind by) {
+    return by == SavedStorageConsumer::ConsumerKind::backward ? backward_uses_ : rerun_uses_;
   }
   void drop_bytes() noexcept;
 

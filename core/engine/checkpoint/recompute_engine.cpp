@@ -55,7 +55,7 @@ class Capture final : public autograd::SavedTensorPacker {
 
 at::Storage RecordedOp::make(SavedStorage& value) { return engine.make(*this, value); }
 
-at::Tensor RecomputedSaveHandle::tensor() const { return instance_->engine.saved_by(*instance_, save_); }
+at::Tensor RecomputedPrivateSaveHandle::tensor() const { return instance_->engine.saved_by(*instance_, save_); }
 
 at::Storage RecomputeEngine::make(RecordedOp& instance, SavedStorage& value) {
   if (at::Storage storage = passed(value)) return storage;
@@ -121,10 +121,11 @@ void RecomputeEngine::rerun(RecordedOp& instance, const SavedStorage* wanted) {
     if (instance.autocast.enabled || ops::AutocastState::now(device_.type()).enabled)
       autocast.emplace(device_.type(), instance.autocast);
     GeneratorScope generator(instance.generator, instance.generator_state);
-    autograd::HookScope hooks(captures ? &capture : nullptr);
+    autograd::SavedTensorHooksScope hooks(captures ? &capture : nullptr);
     device::StreamTimer::Lap lap(timer_);
-    using trace::ValueKey;
-    trace::RecomputeRecordScope recording(recorder_, wanted ? wanted->key() : ValueKey{instance.op->id, kPrivateSave});
+    using trace::ActivationKey;
+    trace::RecomputeRecordScope recording(recorder_,
+                                          wanted ? wanted->key() : ActivationKey{instance.op->id, kPrivateSave});
     if (instance.op->vararg) stack.emplace_back(static_cast<int64_t>(stack.size()));
     const ScopedTimer host(host_time_);
     instance.op->run(stack);

@@ -20,7 +20,7 @@
 #include "core/base/device/stream_timer.h"
 #include "core/base/device/torch/torch_device.h"
 #include "core/engine/checkpoint/recorded_op.h"
-#include "core/model/program/parameter_hooks.h"
+#include "core/model/program/parameter_read_hooks.h"
 
 namespace memtune::checkpoint {
 
@@ -40,7 +40,7 @@ class RecomputeEngine {
   }
 
   // Makes recomputed ops gather the sharded parameters that they read. Null: all parameters are on the device.
-  void set_parameters(program::ParameterHooks* parameters) { parameters_ = parameters; }
+  void set_parameters(program::ParameterReadHooks* parameters) { parameters_ = parameters; }
 
   // Backward is now in this block.
   void enter_block(int block) { block_ = block; }
@@ -79,7 +79,7 @@ class RecomputeEngine {
   std::map<int, std::unordered_map<const autograd::SavedStorage*, at::Storage>> passed_;
   device::StreamTimer timer_;
   trace::ActivationEventRecorder* recorder_ = nullptr;
-  program::ParameterHooks* parameters_ = nullptr;
+  program::ParameterReadHooks* parameters_ = nullptr;
   int64_t reruns_ = 0, recomputed_bytes_ = 0;
   std::chrono::nanoseconds host_time_{0};
 };

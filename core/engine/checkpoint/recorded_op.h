@@ -21,8 +21,8 @@ namespace memtune::checkpoint {
 class RecomputeEngine;
 
 struct RecordedInput {
-  autograd::ConsumerHandle use;     // empty: use `direct`
-  autograd::ViewGeometry geometry;  // of the view
+  autograd::SavedStorageConsumer use;  // empty: use `direct`
+  autograd::ViewGeometry geometry;     // of the view
   bool requires_grad = false;
   at::Tensor direct;  // parameters, tensors that are not plain bytes, undefined tensors
 };
@@ -72,19 +72,19 @@ using RecordedOpPtr = std::shared_ptr<RecordedOp>;
 
 // A consumer of a tensor that an op saved only for its own backward. Recomputing the op captures the tensor while this
 // object lives. Move-only.
-class RecomputedSaveHandle {
+class RecomputedPrivateSaveHandle {
  public:
   // `save`: index of the save among those of the op.
-  RecomputedSaveHandle(RecordedOpPtr instance, int save) : instance_(std::move(instance)), save_(save) {
+  RecomputedPrivateSaveHandle(RecordedOpPtr instance, int save) : instance_(std::move(instance)), save_(save) {
     instance_->captured[save_];
   }
-  RecomputedSaveHandle(RecomputedSaveHandle&&) noexcept = default;
-  RecomputedSaveHandle& operator=(RecomputedSaveHandle&& other) noexcept {
+  RecomputedPrivateSaveHandle(RecomputedPrivateSaveHandle&&) noexcept = default;
+  RecomputedPrivateSaveHandle& operator=(RecomputedPrivateSaveHandle&& other) noexcept {
     std::swap(instance_, other.instance_);
     std::swap(save_, other.save_);
     return *this;
   }
-  ~RecomputedSaveHandle() {
+  ~RecomputedPrivateSaveHandle() {
     if (instance_) instance_->captured.erase(save_);
   }
 

@@ -58,7 +58,7 @@ void FirstFailure::rethrow() const {
   if (error) std::rethrow_exception(error);
 }
 
-RequestQueue::RequestQueue(const TransferFile& file, std::unique_ptr<AsyncFileIo> io, int depth, FirstFailure& failure)
+RequestQueue::RequestQueue(const DirectIoFile& file, std::unique_ptr<AsyncFileIo> io, int depth, FirstFailure& failure)
     : file_(file), io_(std::move(io)), failure_(failure), places_(static_cast<size_t>(depth)) {
   finisher_ = std::thread([this] { finish_jobs(); });
   try {

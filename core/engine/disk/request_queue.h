@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "core/engine/disk/async_file_io.h"
-#include "core/engine/disk/transfer_file.h"
+#include "core/engine/disk/direct_io_file.h"
 
 namespace memtune::disk {
 
@@ -78,7 +78,7 @@ class RequestQueue {
   };
 
   // `depth` limits the transfers in flight. `file` and `failure` must outlive the queue.
-  RequestQueue(const TransferFile& file, std::unique_ptr<AsyncFileIo> io, int depth, FirstFailure& failure);
+  RequestQueue(const DirectIoFile& file, std::unique_ptr<AsyncFileIo> io, int depth, FirstFailure& failure);
   ~RequestQueue();  // waits for all jobs; after a failure, jobs not started fail at once
   RequestQueue(const RequestQueue&) = delete;
   RequestQueue& operator=(const RequestQueue&) = delete;
@@ -113,7 +113,7 @@ class RequestQueue {
   void end(Job job, std::exception_ptr error);
   void count_flights(int change);
 
-  const TransferFile& file_;
+  const DirectIoFile& file_;
   std::unique_ptr<AsyncFileIo> io_;
   FirstFailure& failure_;
 

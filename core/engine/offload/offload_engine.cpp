@@ -11,8 +11,8 @@ namespace {
 
 using device::CopyDirection;
 using device::Stream;
+using schedule::ActivationPieceCopy;
 using schedule::CopyBatch;
-using schedule::CopyPart;
 using schedule::OffloadedActivation;
 using Copies = std::vector<device::Device::Copy>;
 
@@ -134,7 +134,7 @@ schedule::CachedPiecePtr OffloadEngine::put(OffloadedActivation& transfer, int64
 
 void OffloadEngine::copy_out(const CopyBatch& batch) {
   Copies copies;
-  for (const CopyPart& part : batch) {
+  for (const ActivationPieceCopy& part : batch) {
     const tier::HostTierPiecePtr piece = tier::tier_piece(part.piece);
     for (const auto& event : piece->lease.free_after()) device_.wait(out_, event);
     const auto* from = static_cast<const char*>(of(*part.transfer).source_.data()) + part.begin;
@@ -142,10 +142,10 @@ void OffloadEngine::copy_out(const CopyBatch& batch) {
   }
   const device::EventPtr done = enqueue(batch, copies, CopyDirection::to_host, out_);
   if (settings_.compatibility.host_waits) done->synchronize();
-  for (const CopyPart& part : batch) of(*part.transfer).out_done_ = done;
+  for (const ActivationPieceCopy& part : batch) of(*part.transfer).out_done_ = done;
 }
 
-void OffloadEngine::stored(const CopyPart& part) {
+void OffloadEngine::stored(const ActivationPieceCopy& part) {
   counters_.out_bytes += part.piece->bytes;
   tier_.stored(tier::tier_piece(part.piece), of(*part.transfer).out_done_);
 }
@@ -167,15 +167,15 @@ void OffloadEngine::begin_in(std::span<OffloadedActivation* const> transfers) {
 
 void OffloadEngine::copy_in(const CopyBatch& batch) {
   Copies copies;
-  for (const CopyPart& part : batch) {
+  for (const ActivationPieceCopy& part : batch) {
     char* to = static_cast<char*>(of(*part.transfer).target_.mutable_data()) + part.begin;
     copies.push_back({to, tier::tier_piece(part.piece)->lease.data(), part.piece->bytes});
   }
   const device::EventPtr done = enqueue(batch, copies, CopyDirection::to_device, in_);
-  for (const CopyPart& part : batch) of(*part.transfer).in_done_ = done;
+  for (const ActivationPieceCopy& part : batch) of(*part.transfer).in_done_ = done;
 }
 
-void OffloadEngine::drop(const CopyPart& part) {
+void OffloadEngine::drop(const ActivationPieceCopy& part) {
   counters_.in_bytes += part.piece->bytes;
   tier_.drop(tier::tier_piece(part.piece), of(*part.transfer).in_done_);
 }

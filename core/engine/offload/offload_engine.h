@@ -25,7 +25,7 @@
 
 namespace memtune::offload {
 
-class OffloadEngine final : private schedule::TransferDevice {
+class OffloadEngine final : private schedule::TransferBackend {
  public:
   // `device` and `tier` must outlive the engine. The engine must outlive all transfers that it made.
   OffloadEngine(device::Device& device, const plan::TransferSettings& settings, tier::HostTier& tier,
@@ -76,11 +76,11 @@ class OffloadEngine final : private schedule::TransferDevice {
   void begin_out() override;
   schedule::CachedPiecePtr put(schedule::OffloadedActivation& transfer, int64_t bytes) override;
   void copy_out(const schedule::CopyBatch& batch) override;
-  void stored(const schedule::CopyPart& part) override;
+  void stored(const schedule::ActivationPieceCopy& part) override;
   void free_source(schedule::OffloadedActivation& transfer) override;
   void begin_in(std::span<schedule::OffloadedActivation* const> transfers) override;
   void copy_in(const schedule::CopyBatch& batch) override;
-  void drop(const schedule::CopyPart& part) override;
+  void drop(const schedule::ActivationPieceCopy& part) override;
   void wait_in(schedule::OffloadedActivation& transfer) override;
 
   device::EventPtr enqueue(const schedule::CopyBatch& batch, const std::vector<device::Device::Copy>& copies,

@@ -29,7 +29,7 @@ class OffloadTransfer final : public autograd::OffloadedCopy, public schedule::O
   friend class OffloadEngine;
 
   OffloadEngine& offload_;
-  const trace::ValueKey key_;
+  const trace::ActivationKey key_;
   at::Storage source_;  // held while gathered and stashed
   at::Storage target_;  // held while reloading
   device::EventPtr out_done_, in_done_;

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "core/engine/shard/pinned_shards.h"
+#include "core/engine/shard/pinned_host_tensor_store.h"
 #include "core/engine/shard/shard_settings.h"
 #include "core/model/program/state.h"
 
@@ -30,7 +30,7 @@ class FlatParameter {
   // here on they share one storage, without bytes until allocate(). `host`: allocates the shard in host memory; null:
   // the shard is on the parameters' device. Throws UsageError for parameters without such a layout.
   FlatParameter(std::string name, const program::NamedTensors& parameters, int rank, int ranks,
-                const ShardSettings& settings = {}, PinnedShards* host = nullptr);
+                const ShardSettings& settings = {}, PinnedHostTensorStore* host = nullptr);
   // Of one process: the shard is the whole, with its bytes, and the pieces are the parameters.
   FlatParameter(std::string name, const program::NamedTensors& parameters);
 
@@ -69,7 +69,7 @@ class FlatParameter {
 
   void lay_out(const program::NamedTensors& parameters, int ranks);
   void move_members();
-  void take_shard(int rank, const ShardSettings& settings, PinnedShards* host);
+  void take_shard(int rank, const ShardSettings& settings, PinnedHostTensorStore* host);
   at::Tensor within(const at::Tensor& row, const Member& member) const;
 
   std::string name_;

@@ -33,7 +33,7 @@ ShardedParameters::ShardedParameters(const program::Program& program, const plan
     : collectives_(collectives), settings_(settings) {
   if (settings.host_of) host_.emplace(*settings.host_of);
   for (const ParameterUnit& unit : find_units(program, facts)) add_unit(unit.name, unit.parameters);
-  schedule::UnitGatherer& memory = *this;
+  schedule::ParameterGatherBackend& memory = *this;
   schedule_.emplace(units_.size(), settings.reshard, memory);
   reads_.emplace(*schedule_);
   for (size_t unit = 0; unit < units_.size(); ++unit)
@@ -103,7 +103,7 @@ void ShardedParameters::gather(int unit) {
     FlatParameter& parameter = *flat.parameter;
     if (!parameter.allocated()) parameter.allocate();
     note_order('g', number);
-    PinnedShards::DeviceCopy part{parameter.shard(), nullptr};
+    PinnedHostTensorStore::DeviceCopy part{parameter.shard(), nullptr};
     if (host_) part = host_->copy_to_device(parameter.shard(), parameter.whole().device());
     if (host_) flat.device_copy = part.row;
     flat.gather = collectives_.all_gather(parameter.whole(), part.row, parameter.name(), part.ready);

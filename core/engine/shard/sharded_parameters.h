@@ -19,9 +19,9 @@
 #include "core/engine/shard/collectives.h"
 #include "core/engine/shard/flat_parameter.h"
 #include "core/engine/shard/parameter_read_tracker.h"
-#include "core/engine/shard/pinned_shards.h"
+#include "core/engine/shard/pinned_host_tensor_store.h"
 #include "core/engine/shard/shard_settings.h"
-#include "core/model/program/parameter_hooks.h"
+#include "core/model/program/parameter_read_hooks.h"
 #include "core/plan/facts/program_facts.h"
 #include "core/plan/schedule/unit_gather_schedule.h"
 
@@ -29,7 +29,7 @@ namespace memtune::shard {
 
 using schedule::ReshardPolicy;
 
-class ShardedParameters final : public program::ParameterHooks, schedule::UnitGatherer {
+class ShardedParameters final : public program::ParameterReadHooks, schedule::ParameterGatherBackend {
  public:
   // Keeps this rank's shards of the parameters and frees the rest. `program` and `collectives` must outlive this.
   // Report every read of a parameter. Throws UsageError if the model cannot be sharded.
@@ -122,7 +122,7 @@ class ShardedParameters final : public program::ParameterHooks, schedule::UnitGa
 
   Collectives& collectives_;
   const ShardSettings settings_;
-  std::optional<PinnedShards> host_;
+  std::optional<PinnedHostTensorStore> host_;
   std::vector<Flat> flats_;
   std::vector<GatheredUnit> units_;
   program::NamedTensors pieces_;

@@ -16,7 +16,7 @@ namespace {
 
 using safetensors::TensorEntry;
 
-StateManifest read_manifest(const StateFolder& folder, int64_t step) {
+StateManifest read_manifest(const SavedStatesFolder& folder, int64_t step) {
   StateManifest manifest = parse_manifest(read_file(folder.path(step) / kManifest, folder.files()));
   if (manifest.step != step) throw DamagedStateError("its manifest is of step " + std::to_string(manifest.step));
   check_whole(manifest);
@@ -32,7 +32,7 @@ safetensors::Reader open(const std::filesystem::path& path, FileSystem& system) 
 // One file of a state, and its description in the manifest.
 class DataFile {
  public:
-  DataFile(const StateFolder& folder, const StateManifest& manifest, size_t index)
+  DataFile(const SavedStatesFolder& folder, const StateManifest& manifest, size_t index)
       : said_(manifest.files[index]), reader_(open(folder.path(manifest.step) / said_.name, folder.files())) {
     if (reader_.bytes() != said_.bytes)
       throw DamagedStateError(said_.name + " has " + std::to_string(reader_.bytes()) + " bytes, not " +
@@ -63,13 +63,13 @@ class DataFile {
     return tensor && entry.dtype == tensor->dtype && entry.shape == tensor->shape;
   }
 
-  const ManifestFile& said_;
+  const ManifestFileEntry& said_;
   safetensors::Reader reader_;
   std::vector<const ManifestTensor*>
       tensors_;  // in the order of the file, which is arbitrary for tensors without bytes
 };
 
-void read(const StateFolder& folder, int64_t step, const StateLoadCallbacks& receiver) {
+void read(const SavedStatesFolder& folder, int64_t step, const StateLoadCallbacks& receiver) {
   const StateManifest manifest = read_manifest(folder, step);
   std::vector<DataFile> files;
   files.reserve(manifest.files.size());
@@ -80,7 +80,7 @@ void read(const StateFolder& folder, int64_t step, const StateLoadCallbacks& rec
 }
 
 // Why it cannot be used; "" if it is intact.
-std::string fault_of(const StateFolder& folder, int64_t step) try {
+std::string fault_of(const SavedStatesFolder& folder, int64_t step) try {
   read(folder, step, {});
   return "";
 } catch (const DamagedStateError& why) {
@@ -90,7 +90,7 @@ std::string fault_of(const StateFolder& folder, int64_t step) try {
 }
 
 // "; the newest that is whole is of step 2"
-std::string way_out(const StateFolder& folder, int64_t refused) {
+std::string way_out(const SavedStatesFolder& folder, int64_t refused) {
   std::vector<int64_t> steps = folder.steps();
   std::ranges::reverse(steps);
   for (const int64_t step : steps)
@@ -99,11 +99,11 @@ std::string way_out(const StateFolder& folder, int64_t refused) {
   return "; no other is whole";
 }
 
-[[noreturn]] void refuse(const StateFolder& folder, int64_t step, const std::string& why) {
+[[noreturn]] void refuse(const SavedStatesFolder& folder, int64_t step, const std::string& why) {
   throw DamagedStateError("'" + folder.path(step).string() + "' cannot be used: " + why + way_out(folder, step));
 }
 
-int64_t choose(const StateFolder& folder, std::optional<int64_t> step) {
+int64_t choose(const SavedStatesFolder& folder, std::optional<int64_t> step) {
   const std::vector<int64_t> steps = folder.steps();
   if (steps.empty()) throw UsageError("there is no saved state in '" + folder.root().string() + "'");
   if (!step) return steps.back();
@@ -116,7 +116,7 @@ int64_t choose(const StateFolder& folder, std::optional<int64_t> step) {
 
 }  // namespace
 
-int64_t load(const StateFolder& folder, std::optional<int64_t> step, const StateLoadCallbacks& receiver) {
+int64_t load(const SavedStatesFolder& folder, std::optional<int64_t> step, const StateLoadCallbacks& receiver) {
   const int64_t chosen = choose(folder, step);
   try {
     read(folder, chosen, receiver);

@@ -5,7 +5,7 @@
 #include <optional>
 #include <span>
 
-#include "core/engine/state/state_folder.h"
+#include "core/engine/state/saved_states_folder.h"
 #include "core/engine/state/state_manifest.h"
 
 namespace memtune::state {
@@ -19,6 +19,6 @@ struct StateLoadCallbacks {
 // Loads the newest state, or that of `step`, and returns its step. Throws Damaged if it is not what was written. That
 // may show late, so the caller must discard everything it has received. The message names the newest state that is
 // intact. Throws UsageError if there is no such state.
-int64_t load(const StateFolder& folder, std::optional<int64_t> step, const StateLoadCallbacks& receiver);
+int64_t load(const SavedStatesFolder& folder, std::optional<int64_t> step, const StateLoadCallbacks& receiver);
 
 }  // namespace memtune::state

@@ -23,12 +23,12 @@ constexpr milliseconds kMaxPause{10};  // between two checks
 
 std::string rank_text(int rank) { return "rank " + std::to_string(rank); }
 
-bool is_there(StateFolder& folder, int64_t step, int rank) {
+bool is_there(SavedStatesFolder& folder, int64_t step, int rank) {
   return FileDescriptor(folder.files().open(folder.path(step) / part_file(rank), O_RDONLY, 0)).get() >= 0;
 }
 
 // The file is empty if the rank could not write why it failed.
-StateManifest read_part(StateFolder& folder, int64_t step, int rank) {
+StateManifest read_part(SavedStatesFolder& folder, int64_t step, int rank) {
   const std::string text = read_file(folder.path(step) / part_file(rank), folder.files());
   try {
     if (text.empty()) throw IoError(rank_text(rank) + " could not save its part");
@@ -59,11 +59,11 @@ void check(const StateManifest& manifest) try { check_whole(manifest); } catch (
 
 }  // namespace
 
-void publish_part(StateFolder& folder, const StateManifest& own) {
+void publish_part(SavedStatesFolder& folder, const StateManifest& own) {
   write_file(folder.path(own.step) / part_file(folder.rank().rank), print(own), folder.files());
 }
 
-void publish_failure(StateFolder& folder, int64_t step, const std::string& why) {
+void publish_failure(SavedStatesFolder& folder, int64_t step, const std::string& why) {
   const std::filesystem::path path = folder.path(step) / part_file(folder.rank().rank);
   folder.files().make_folder(folder.path(step));  // it may fail before the folder exists
   try {
@@ -73,7 +73,7 @@ void publish_failure(StateFolder& folder, int64_t step, const std::string& why) 
   }
 }
 
-StateManifest merge_rank_manifests(StateFolder& folder, StateManifest own) {
+StateManifest merge_rank_manifests(SavedStatesFolder& folder, StateManifest own) {
   const SavingRank& ranks = folder.rank();
   if (ranks.ranks == 1) return own;
   const Clock::time_point end = Clock::now() + ranks.timeout;
@@ -90,7 +90,7 @@ StateManifest merge_rank_manifests(StateFolder& folder, StateManifest own) {
   return own;
 }
 
-void remove_parts(StateFolder& folder, int64_t step) {
+void remove_parts(SavedStatesFolder& folder, int64_t step) {
   for (int rank = 1; rank < folder.rank().ranks; ++rank) folder.files().unlink(folder.path(step) / part_file(rank));
 }
 

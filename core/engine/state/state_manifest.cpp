@@ -6,7 +6,7 @@
 
 #include "core/base/hash.h"
 #include "core/base/json.h"
-#include "core/engine/state/state_folder.h"
+#include "core/engine/state/saved_states_folder.h"
 #include "core/model/safetensors/header.h"
 
 namespace memtune::state {
@@ -29,8 +29,8 @@ void check_sum(json& value) {
   if (hash_hex(value.dump()) != check) throw DamagedStateError("its manifest was changed");
 }
 
-ManifestFile read_file(const json& value) {
-  ManifestFile file{value.at("name"), whole_at(value, "bytes", 0), value.at("xxh3")};
+ManifestFileEntry read_file(const json& value) {
+  ManifestFileEntry file{value.at("name"), whole_at(value, "bytes", 0), value.at("xxh3")};
   if (!is_data_file(file.name)) throw DamagedStateError("its manifest names the file '" + file.name + "'");
   return file;
 }
@@ -115,7 +115,7 @@ std::string print(const StateManifest& manifest) try {
                 {"settings", manifest.settings},
                 {"files", json::array()},
                 {"tensors", json::array()}};
-  for (const ManifestFile& file : manifest.files)
+  for (const ManifestFileEntry& file : manifest.files)
     value["files"].push_back({{"name", file.name}, {"bytes", file.bytes}, {"xxh3", file.hash}});
   for (const ManifestTensor& tensor : manifest.tensors) value["tensors"].push_back(tensor_json(tensor));
   value[kCheck] = hash_hex(value.dump());

@@ -19,7 +19,7 @@ class DamagedStateError : public UsageError {
   using UsageError::UsageError;
 };
 
-struct ManifestFile {
+struct ManifestFileEntry {
   std::string name;  // in the state's folder
   int64_t bytes = 0;
   std::string hash;  // XXH3-128 of the whole file
@@ -50,8 +50,8 @@ using Settings = std::map<std::string, std::string>;
 struct StateManifest {
   int64_t step = 0;
   Settings settings;
-  std::vector<ManifestFile> files;      // one per rank
-  std::vector<ManifestTensor> tensors;  // file by file, in the order of each file
+  std::vector<ManifestFileEntry> files;  // one per rank
+  std::vector<ManifestTensor> tensors;   // file by file, in the order of each file
 };
 
 std::string print(const StateManifest& manifest);

@@ -17,7 +17,7 @@
 
 #include "core/base/device/device.h"
 #include "core/engine/state/async_snapshot.h"
-#include "core/engine/state/state_folder.h"
+#include "core/engine/state/saved_states_folder.h"
 #include "core/record/measurement/training.h"
 
 namespace memtune::state {
@@ -31,8 +31,8 @@ struct SaveSettings {
 class StateSaver {
  public:
   // `ended` is called once per finished save. Device and folder must outlive this.
-  StateSaver(device::Device& device, StateFolder& folder, SaveSettings settings,
-             std::function<void(const result::SaveResult&)> ended);
+  StateSaver(device::Device& device, SavedStatesFolder& folder, SaveSettings settings,
+             std::function<void(const result::StateSaveResult&)> ended);
   // Waits for saves in progress. A save whose copies were not all started fails.
   ~StateSaver();
   StateSaver(const StateSaver&) = delete;
@@ -73,12 +73,12 @@ class StateSaver {
     std::unique_ptr<AsyncSnapshot> snapshot;  // null: written already, only older states are removed
     device::HostSlab* image = nullptr;
     std::vector<Stall> stalls;
-    double blocked_ms = 0;                       // of the host
-    std::shared_future<result::SaveResult> end;  // last member: its thread uses the snapshot
+    double blocked_ms = 0;                            // of the host
+    std::shared_future<result::StateSaveResult> end;  // last member: its thread uses the snapshot
   };
 
-  result::SaveResult write(int64_t step, Clock::time_point start, const std::function<int64_t()>& write);
-  result::SaveResult retain(result::SaveResult save);
+  result::StateSaveResult write(int64_t step, Clock::time_point start, const std::function<int64_t()>& write);
+  result::StateSaveResult retain(result::StateSaveResult save);
   void save_waiting(int64_t step, const std::vector<TensorToSave>& parts, Clock::time_point start);
   Flight start_snapshot(int64_t step, std::vector<TensorToSave> parts, Clock::time_point start);
   void prepare_buffer(int64_t bytes);
@@ -90,9 +90,9 @@ class StateSaver {
   static double blocked_ms(const Flight& flight);
 
   device::Device& device_;
-  StateFolder& folder_;
+  SavedStatesFolder& folder_;
   SaveSettings settings_;
-  std::function<void(const result::SaveResult&)> ended_;
+  std::function<void(const result::StateSaveResult&)> ended_;
   std::vector<std::unique_ptr<device::HostSlab>> slabs_;  // images of states; for sync the one buffer
   int64_t budget_bytes_ = 0, most_host_bytes_ = 0;
   bool pinned_ = true;

@@ -65,7 +65,7 @@ disk::RequestQueue::Job job_of(const disk::RequestPtr& request, int64_t offset, 
 
 }  // namespace
 
-StateWriter::Place::Place(StateFolder& folder, int64_t step) : folder_(folder), step_(step) {
+StateWriter::Place::Place(SavedStatesFolder& folder, int64_t step) : folder_(folder), step_(step) {
   const bool alone = folder.rank().ranks == 1;
   // The other ranks may have begun to write this step.
   if (folder.rank().rank == 0) alone ? folder.remove_remains() : folder.remove_remains(step);
@@ -89,7 +89,7 @@ StateWriter::Place& StateWriter::Place::synced() {
   return *this;
 }
 
-StateWriter::StateWriter(StateFolder& folder, int64_t step, std::span<const safetensors::TensorSpec> tensors,
+StateWriter::StateWriter(SavedStatesFolder& folder, int64_t step, std::span<const safetensors::TensorSpec> tensors,
                          ShardExtents parts)
     : folder_(folder),
       step_(step),

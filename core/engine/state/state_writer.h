@@ -21,7 +21,7 @@
 #include "core/engine/disk/atomic_output_file.h"
 #include "core/engine/disk/request_queue.h"
 #include "core/engine/state/checksum_thread.h"
-#include "core/engine/state/state_folder.h"
+#include "core/engine/state/saved_states_folder.h"
 #include "core/engine/state/state_manifest.h"
 #include "core/engine/state/streaming_checksums.h"
 #include "core/model/safetensors/layout.h"
@@ -32,7 +32,7 @@ class StateWriter {
  public:
   // Reserves disk space for all of it. `folder` must outlive this. `parts`: the tensors that are parts of larger ones.
   // Throws UsageError for duplicate names, IoError (also if the step has a state), DiskFullError with the sizes.
-  StateWriter(StateFolder& folder, int64_t step, std::span<const safetensors::TensorSpec> tensors,
+  StateWriter(SavedStatesFolder& folder, int64_t step, std::span<const safetensors::TensorSpec> tensors,
               ShardExtents parts = {});
   // Without publish() it gives up the save. It waits for transfers in flight and for a running `before`. After that,
   // memory that write() got may be freed.
@@ -62,7 +62,7 @@ class StateWriter {
   // The state's folder, removed by the destructor unless keep() was called.
   class Place {
    public:
-    Place(StateFolder& folder, int64_t step);
+    Place(SavedStatesFolder& folder, int64_t step);
     ~Place();
     Place(const Place&) = delete;
     Place& operator=(const Place&) = delete;
@@ -71,7 +71,7 @@ class StateWriter {
     void keep() { kept_ = true; }
 
    private:
-    StateFolder& folder_;
+    SavedStatesFolder& folder_;
     int64_t step_;
     bool kept_ = false;
   };
@@ -80,7 +80,7 @@ class StateWriter {
   void check(const char* data, int64_t bytes) const;
   StateManifest own_manifest() const;
 
-  StateFolder& folder_;
+  SavedStatesFolder& folder_;
   int64_t step_;
   ShardExtents parts_;
   safetensors::Header header_;

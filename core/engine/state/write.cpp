@@ -71,7 +71,7 @@ class CopiesEnd {
 
 }  // namespace
 
-int64_t write(const AsyncSnapshot& snapshot, StateFolder& folder) {
+int64_t write(const AsyncSnapshot& snapshot, SavedStatesFolder& folder) {
   StateWriter writer(folder, snapshot.step(), snapshot.specs(), snapshot.extents());
   for (int64_t begin = 0; begin < snapshot.bytes(); begin += kPieceBytes) {
     const int64_t end = std::min(begin + kPieceBytes, snapshot.bytes());
@@ -83,7 +83,7 @@ int64_t write(const AsyncSnapshot& snapshot, StateFolder& folder) {
 }
 
 int64_t write(device::Device& device, int64_t step, const std::vector<TensorToSave>& parts, device::HostSlab& buffer,
-              StateFolder& folder) {
+              SavedStatesFolder& folder) {
   std::vector<safetensors::TensorSpec> specs;
   for (const TensorToSave& part : parts) specs.push_back(part.spec);
   std::vector<disk::RequestPtr> in_use(static_cast<size_t>(buffer.bytes() / kPieceBytes));

@@ -37,7 +37,7 @@ PlanExecutor::PlanExecutor(const program::Program& program, const plan::ProgramF
       recorder_(recompute_, device_),
       values_(step_, offload_, memory_, device_, parameters_of(program)),
       saves_(step_, plan, ops_, values_, offload_, recorder_,
-             PerSaveOffload(plan.transfer, device_, parameters_of(program))) {}
+             PerSavedTensorOffloader(plan.transfer, device_, parameters_of(program))) {}
 
 void PlanExecutor::begin_step() {
   const ScopedTimer host(host_time_);
@@ -152,7 +152,7 @@ void PlanExecutor::add_outputs(const OpPlan& plan, const Stack& outputs) {
 
 std::unique_ptr<autograd::PackedTensor> PlanExecutor::pack(const at::Tensor& tensor) {
   const ScopedTimer host(host_time_);
-  RunningOp& running = step_.running;
+  RunningOpStorages& running = step_.running;
   auto saved = std::make_unique<SavedTensorHandle>(*this, tensor, step_.block, running.next_save(),
                                                    running ? running.op().id : -1);
   saves_.save(*saved, tensor);

@@ -4,7 +4,7 @@
 // Runs one forward and backward at a time, on one thread:
 //
 //   executor.begin_step();
-//   { autograd::HookScope hooks(&executor); loss = interpreter.run(inputs, &executor); }
+//   { autograd::SavedTensorHooksScope hooks(&executor); loss = interpreter.run(inputs, &executor); }
 //   executor.end_forward();
 //   autograd::backward(loss);
 #pragma once
@@ -18,9 +18,9 @@
 #include "core/engine/step/op_plan.h"
 #include "core/engine/step/saved_tensor_handle.h"
 #include "core/engine/step/saved_tensor_policy.h"
+#include "core/engine/step/step_activation_registry.h"
 #include "core/engine/step/step_context.h"
 #include "core/engine/step/step_cost_recorder.h"
-#include "core/engine/step/step_values.h"
 #include "core/engine/tier/host_tier.h"
 #include "core/model/program/interpreter.h"
 
@@ -70,7 +70,7 @@ class PlanExecutor final : public program::OpObserver,
   double copy_stall_ms() { return offload_.waits().ms(); }
 
   // See RecomputeEngine. Views of sharded parameters are then never offloaded.
-  void set_parameters(program::ParameterHooks* parameters) {
+  void set_parameters(program::ParameterReadHooks* parameters) {
     recompute_.set_parameters(parameters);
     if (parameters) saves_.keep_parameter_views();
   }
@@ -85,7 +85,7 @@ class PlanExecutor final : public program::OpObserver,
   // null: everything is kept
   const plan::OpPlacement* placement(int op) const { return ops_[op].placement; }
   // True if a tensor saved from this value was offloaded on its own (OpPlacement::saves) while tracing.
-  bool offloaded_save(const trace::ValueKey& key) const { return saves_.offloaded(key); }
+  bool offloaded_save(const trace::ActivationKey& key) const { return saves_.offloaded(key); }
   std::vector<OpMemoryTotal> largest_holders(size_t most) const {
     return step::largest_holders(values(), facts_, most);
   }
@@ -111,7 +111,7 @@ class PlanExecutor final : public program::OpObserver,
   checkpoint::RecomputeEngine recompute_;
   checkpoint::OpRecorder recorder_;
   StepContext step_;
-  StepValues values_;
+  StepActivationRegistry values_;
   SavedTensorPolicy saves_;
   std::chrono::nanoseconds host_time_{0};
 };

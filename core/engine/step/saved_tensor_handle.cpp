@@ -2,9 +2,9 @@
 
 namespace memtune::step {
 
-using autograd::ConsumerHandle;
-using checkpoint::RecomputedSaveHandle;
-using trace::ValueKey;
+using autograd::SavedStorageConsumer;
+using checkpoint::RecomputedPrivateSaveHandle;
+using trace::ActivationKey;
 
 // Keeping the tensor itself would be a reference cycle: its history owns this ticket.
 SavedTensorHandle::SavedTensorHandle(Unpacker& unpacker, const at::Tensor& tensor, int block, int number, int op)
@@ -22,9 +22,9 @@ SavedTensorHandle::SavedTensorHandle(Unpacker& unpacker, const at::Tensor& tenso
   }
 }
 
-ValueKey SavedTensorHandle::key() const {
-  if (const auto* use = std::get_if<ConsumerHandle>(&bytes_)) return (*use)->key();
-  if (const auto* own = std::get_if<RecomputedSaveHandle>(&bytes_)) return {own->op(), kPrivateSave};
+ActivationKey SavedTensorHandle::key() const {
+  if (const auto* use = std::get_if<SavedStorageConsumer>(&bytes_)) return (*use)->key();
+  if (const auto* own = std::get_if<RecomputedPrivateSaveHandle>(&bytes_)) return {own->op(), kPrivateSave};
   return {};
 }
 
@@ -37,14 +37,14 @@ void SavedTensorHandle::check_version() const {
 }
 
 at::Tensor SavedTensorHandle::tensor() const {
-  if (const auto* use = std::get_if<ConsumerHandle>(&bytes_)) return geometry_.view((*use)->bytes());
-  if (const auto* own = std::get_if<RecomputedSaveHandle>(&bytes_)) return own->tensor();
+  if (const auto* use = std::get_if<SavedStorageConsumer>(&bytes_)) return geometry_.view((*use)->bytes());
+  if (const auto* own = std::get_if<RecomputedPrivateSaveHandle>(&bytes_)) return own->tensor();
   if (const auto* other = std::get_if<Other>(&bytes_)) return *other;
   return geometry_.view(std::get<at::Storage>(bytes_));
 }
 
 void SavedTensorHandle::release_recomputed() noexcept {
-  auto* use = std::get_if<ConsumerHandle>(&bytes_);
+  auto* use = std::get_if<SavedStorageConsumer>(&bytes_);
   if (use && (*use)->place() == plan::TensorPlacement::recompute) use->end();
 }
 

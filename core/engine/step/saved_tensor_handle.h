@@ -40,20 +40,20 @@ class SavedTensorHandle final : public autograd::PackedTensor {
 
   at::Tensor unpack() override { return unpacker_.unpack(*this); }
 
-  void attach(autograd::ConsumerHandle use) { bytes_ = std::move(use); }
+  void attach(autograd::SavedStorageConsumer use) { bytes_ = std::move(use); }
   // The same, with another geometry.
-  void attach(autograd::ConsumerHandle use, const autograd::ViewGeometry& geometry) {
+  void attach(autograd::SavedStorageConsumer use, const autograd::ViewGeometry& geometry) {
     geometry_ = geometry;
     bytes_ = std::move(use);
   }
-  void attach(checkpoint::RecomputedSaveHandle use) { bytes_ = std::move(use); }
+  void attach(checkpoint::RecomputedPrivateSaveHandle use) { bytes_ = std::move(use); }
 
   bool stays() const { return bytes_.index() <= 1; }
   int op() const { return op_; }        // the op that saved it; -1: none
   int block() const { return block_; }  // block of that op
   int number() const { return number_; }
   uint32_t version() const { return version_; }  // version of the tensor when it was saved
-  trace::ValueKey key() const;                   // op is -1 if it stays
+  trace::ActivationKey key() const;              // op is -1 if it stays
 
   // Throws c10::Error, as autograd does, if the tensor was written to since it was saved.
   void check_version() const;
@@ -71,7 +71,7 @@ class SavedTensorHandle final : public autograd::PackedTensor {
   c10::VariableVersion counter_;
   uint32_t version_;
   int op_, block_, number_;
-  std::variant<at::Storage, Other, autograd::ConsumerHandle, checkpoint::RecomputedSaveHandle> bytes_;
+  std::variant<at::Storage, Other, autograd::SavedStorageConsumer, checkpoint::RecomputedPrivateSaveHandle> bytes_;
 };
 
 }  // namespace memtune::step

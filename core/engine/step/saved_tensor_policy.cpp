@@ -4,15 +4,15 @@
 
 namespace memtune::step {
 
-using autograd::ConsumerHandle;
 using autograd::SavedStorage;
+using autograd::SavedStorageConsumer;
 using autograd::SavedStoragePtr;
 using checkpoint::RecordedOpPtr;
 using plan::TensorPlacement;
-using trace::ValueKey;
+using trace::ActivationKey;
 
 void SavedTensorPolicy::save(SavedTensorHandle& saved, const at::Tensor& tensor) {
-  RunningOp& running = step_.running;
+  RunningOpStorages& running = step_.running;
   if (!running) return;
   if (offloads_saves()) {
     if (may_be_written(tensor))
@@ -37,7 +37,7 @@ void SavedTensorPolicy::end_op() {
 
 void SavedTensorPolicy::attach(SavedTensorHandle& saved, SavedStoragePtr value) {
   if (step_.costs) step_.costs->saved(saved, *value);
-  saved.attach(values_.use(std::move(value), ConsumerHandle::ConsumerKind::backward));
+  saved.attach(values_.use(std::move(value), SavedStorageConsumer::ConsumerKind::backward));
   if (step_.trace) step_.trace->saved(saved.key());
 }
 
@@ -58,18 +58,18 @@ void SavedTensorPolicy::offload(SavedTensorHandle& saved, const at::Tensor& tens
   offload_.count_save();
   const SavedStoragePtr value =
       autograd::is_plain(tensor) ? values_.table().find(SavedStorageTable::storage_of(tensor)) : nullptr;
-  const ValueKey of = value ? value->key() : ValueKey{};
+  const ActivationKey of = value ? value->key() : ActivationKey{};
   const SavedStorage::Origin origin{of.op >= 0 ? of.op : saved.op(), of.op >= 0 ? of.output : kPrivateSave,
                                     step_.block};
   auto copy = copies_.take(tensor, origin);
   if (!copy) return;
   if (step_.trace) offloaded_.insert({origin.op, origin.output});
-  saved.attach(values_.use(copy->value, ConsumerHandle::ConsumerKind::backward), copy->geometry);
+  saved.attach(values_.use(copy->value, SavedStorageConsumer::ConsumerKind::backward), copy->geometry);
   if (step_.trace) step_.trace->saved(saved.key());
 }
 
 // The op has returned: each waiting tensor is now an output, a written argument or the op's private tensor.
-void SavedTensorPolicy::resolve(const RunningOp::Waiting& waiting) {
+void SavedTensorPolicy::resolve(const RunningOpStorages::Waiting& waiting) {
   const auto* written = step_.running.writes(waiting.storage);
   if (written && waiting.saved->version() == written->version) return;  // overwritten by the op itself: unpack throws
   if (offloads_saves()) return offload(*waiting.saved, waiting.saved->tensor());
@@ -77,8 +77,8 @@ void SavedTensorPolicy::resolve(const RunningOp::Waiting& waiting) {
   resolve_private(waiting);
 }
 
-void SavedTensorPolicy::resolve_private(const RunningOp::Waiting& waiting) {
-  RunningOp& running = step_.running;
+void SavedTensorPolicy::resolve_private(const RunningOpStorages::Waiting& waiting) {
+  RunningOpStorages& running = step_.running;
   const TensorPlacement place = ops_[running.op().id].saved();
   if (place == TensorPlacement::keep && !step_.costs) return;
   // Autocast shares the cast copy of a parameter between its consumers. It is never offloaded, and recomputed only from
@@ -101,12 +101,12 @@ void SavedTensorPolicy::resolve_private(const RunningOp::Waiting& waiting) {
         saved, add(recorder_.record_cast(running.input(waiting.cast_source), tensor.scalar_type(), step_.block, use)));
   }
   if (!running.instance) return;
-  saved.attach(checkpoint::RecomputedSaveHandle(running.instance, saved.number()));
+  saved.attach(checkpoint::RecomputedPrivateSaveHandle(running.instance, saved.number()));
   if (step_.trace) step_.trace->saved({running.op().id, kPrivateSave, static_cast<int64_t>(tensor.nbytes())});
 }
 
 // Reports a private tensor that another plan could offload or recompute, whatever this plan does with it.
-void SavedTensorPolicy::record_private_cost(const RunningOp::Waiting& waiting, const at::Tensor& tensor) {
+void SavedTensorPolicy::record_private_cost(const RunningOpStorages::Waiting& waiting, const at::Tensor& tensor) {
   step_.costs->saved_private(*waiting.saved, tensor.storage());
   if (waiting.cast_source < 0) return;
   const at::Tensor& source = step_.running.input(waiting.cast_source);

@@ -8,17 +8,18 @@
 
 #include "core/engine/checkpoint/op_recorder.h"
 #include "core/engine/step/op_plan.h"
-#include "core/engine/step/per_save_offload.h"
+#include "core/engine/step/per_saved_tensor_offloader.h"
 #include "core/engine/step/saved_tensor_handle.h"
-#include "core/engine/step/step_values.h"
+#include "core/engine/step/step_activation_registry.h"
 
 namespace memtune::step {
 
 class SavedTensorPolicy {
  public:
   // All arguments but the last must outlive this object. `ops`: by op number.
-  SavedTensorPolicy(StepContext& step, const plan::Plan& plan, const std::vector<OpPlan>& ops, StepValues& values,
-                    offload::OffloadEngine& offload, const checkpoint::OpRecorder& recorder, PerSaveOffload copies)
+  SavedTensorPolicy(StepContext& step, const plan::Plan& plan, const std::vector<OpPlan>& ops,
+                    StepActivationRegistry& values, offload::OffloadEngine& offload,
+                    const checkpoint::OpRecorder& recorder, PerSavedTensorOffloader copies)
       : step_(step),
         plan_(plan),
         ops_(ops),
@@ -29,7 +30,7 @@ class SavedTensorPolicy {
 
   void begin_step() { copies_.begin_step(); }
   void begin_block() { copies_.begin_block(); }
-  // See PerSaveOffload.
+  // See PerSavedTensorOffloader.
   void keep_parameter_views() { copies_.keep_parameter_views(); }
 
   // Autograd saves the tensor. Without a running op the handle keeps it.
@@ -38,24 +39,24 @@ class SavedTensorPolicy {
   void end_op();
 
   // True if a tensor saved from this value was offloaded on its own (OpPlacement::saves) while tracing.
-  bool offloaded(const trace::ValueKey& key) const { return offloaded_.contains({key.op, key.output}); }
+  bool offloaded(const trace::ActivationKey& key) const { return offloaded_.contains({key.op, key.output}); }
 
  private:
   void attach(SavedTensorHandle& saved, autograd::SavedStoragePtr value);
   bool offloads_saves() const;
   bool may_be_written(const at::Tensor& tensor) const;
   void offload(SavedTensorHandle& saved, const at::Tensor& tensor);
-  void resolve(const RunningOp::Waiting& waiting);
-  void resolve_private(const RunningOp::Waiting& waiting);
-  void record_private_cost(const RunningOp::Waiting& waiting, const at::Tensor& tensor);
+  void resolve(const RunningOpStorages::Waiting& waiting);
+  void resolve_private(const RunningOpStorages::Waiting& waiting);
+  void record_private_cost(const RunningOpStorages::Waiting& waiting, const at::Tensor& tensor);
 
   StepContext& step_;
   const plan::Plan& plan_;
   const std::vector<OpPlan>& ops_;
-  StepValues& values_;
+  StepActivationRegistry& values_;
   offload::OffloadEngine& offload_;
   const checkpoint::OpRecorder& recorder_;
-  PerSaveOffload copies_;
+  PerSavedTensorOffloader copies_;
   std::set<std::pair<int, int>> offloaded_;  // op and output of values
 };
 

@@ -64,18 +64,18 @@ void StepCostRecorder::begin_pass() {
   memory_.reset_peak();
 }
 
-void StepCostRecorder::begin_run(const RunningOp& op, const SavedStorageTable& values) {
+void StepCostRecorder::begin_run(const RunningOpStorages& op, const SavedStorageTable& values) {
   const ScopedTimer own(own_);
   StepCosts::Run run;
   run.op = op.op().id;
   run.before_bytes = memory_.allocated();
   run.writes_outside = op.writes_outside();
-  for (const RunningOp::Storage storage : op.read()) {
+  for (const RunningOpStorages::Storage storage : op.read()) {
     const SavedStoragePtr value = values.find(storage);
     const int id = value ? id_of(value.get()) : private_id(storage);
     if (id >= 0 && std::ranges::count(run.reads, id) == 0) run.reads.push_back(id);
   }
-  for (const RunningOp::Written& written : op.written())
+  for (const RunningOpStorages::Written& written : op.written())
     if (const int id = id_of(written.value.get()); id >= 0) run.writes.push_back(id);
   run.units = std::exchange(units_, {});
   now_.costs.runs.push_back(std::move(run));
@@ -117,7 +117,7 @@ int StepCostRecorder::add_value(int output, int64_t bytes, bool outside) {
 // A private tensor is reported before it may become a value.
 void StepCostRecorder::made(const SavedStoragePtr& value, const at::Storage& storage) {
   const ScopedTimer own(own_);
-  const trace::ValueKey key = value->key();
+  const trace::ActivationKey key = value->key();
   const int known = key.output == kPrivateSave ? private_id(storage.unsafeGetStorageImpl()) : -1;
   values_[value.get()] = known >= 0 ? known : add_value(key.output, key.bytes, key.op < 0);
   known_.push_back(value);

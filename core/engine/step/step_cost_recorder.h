@@ -25,8 +25,8 @@
 #include <vector>
 
 #include "core/base/device/device.h"
-#include "core/engine/step/resident_memory.h"
-#include "core/engine/step/running_op.h"
+#include "core/engine/step/memory_without_state_offload.h"
+#include "core/engine/step/running_op_storages.h"
 #include "core/engine/step/saved_tensor_handle.h"
 #include "core/plan/facts/step_costs.h"
 
@@ -51,7 +51,7 @@ class StepCostRecorder {
     engine_time_ = std::move(engine_time);
   }
 
-  // What a plan offloads that is no activation, as of ResidentMemory; `moved_gradients`: of it, gradients.
+  // What a plan offloads that is no activation, as of MemoryWithoutStateOffload; `moved_gradients`: of it, gradients.
   void add_moved(std::function<int64_t()> moved_bytes, std::function<int64_t()> moved_gradients) {
     memory_.add_moved(std::move(moved_bytes));
     moved_gradients_ = std::move(moved_gradients);
@@ -65,7 +65,7 @@ class StepCostRecorder {
   // Called by the executor: around the forward and each of its ops, and for each new value.
   void begin_pass();
   void end_forward();
-  void begin_run(const RunningOp& op, const SavedStorageTable& values);
+  void begin_run(const RunningOpStorages& op, const SavedStorageTable& values);
   void end_run();
   void made(const autograd::SavedStoragePtr& value, const at::Storage& storage);
   // Called by the executor for each saved tensor: a view of a value, or the running op's private tensor. If a tensor is
@@ -139,7 +139,7 @@ class StepCostRecorder {
   device::Device& device_;
   const plan::Plan plan_;
   const GradientsFunction gradients_;
-  ResidentMemory memory_;
+  MemoryWithoutStateOffload memory_;
   std::function<int64_t()> moved_gradients_;
   const bool reruns_;
   Step now_;
@@ -154,7 +154,7 @@ class StepCostRecorder {
   std::function<std::chrono::nanoseconds()> engine_time_;
   std::chrono::nanoseconds own_{0};          // host time of this recorder that the engines' time contains
   std::chrono::nanoseconds own_outside_{0};  // the rest of it
-  std::unique_ptr<device::ComputeHold> hold_;
+  std::unique_ptr<device::ComputeStreamHold> hold_;
   int held_marks_ = 0;                // since hold_ began
   std::unordered_set<int> waits_in_;  // ops that were seen to wait for the device: it is not held for them
   bool ending_ = false;               // the last moment is an end whose bytes are not released yet

@@ -10,7 +10,9 @@
 namespace memtune::tier {
 namespace {
 
-HostTierPiece& of(schedule::HostCacheEntry& piece) { return static_cast<HostTierPiece&>(piece); }
+OffloadedActivationPiece& of(schedule::CachedActivationPiece& piece) {
+  return static_cast<OffloadedActivationPiece&>(piece);
+}
 
 std::function<void()> wait_for(std::vector<device::EventPtr> events) {
   return [events = std::move(events)] {
@@ -41,7 +43,7 @@ void HostTier::begin_step() {
 }
 
 HostTierPiecePtr HostTier::put(int64_t bytes, bool may_spill) {
-  auto piece = std::make_shared<HostTierPiece>();
+  auto piece = std::make_shared<OffloadedActivationPiece>();
   piece->bytes = bytes;
   cache_.put(*piece, may_spill);
   return piece;
@@ -58,7 +60,7 @@ const char* HostTier::fetch(const HostTierPiecePtr& piece) {
 }
 
 void HostTier::drop(const HostTierPiecePtr& piece, device::EventPtr last_use) noexcept {
-  if (piece->state == HostTierPiece::State::used) return;
+  if (piece->state == OffloadedActivationPiece::State::used) return;
   if (last_use) piece->lease.set_free_after(std::move(last_use));
   cache_.drop(piece);
 }
@@ -75,7 +77,7 @@ std::vector<HostTier::Io> HostTier::stop_recording() {
 
 // --- what the cache decides ------------------------------------------------------------------------------------------
 
-bool HostTier::lease(schedule::HostCacheEntry& piece) {
+bool HostTier::lease(schedule::CachedActivationPiece& piece) {
   auto lease = pool_.try_lease(piece.bytes);
   if (!lease) return false;
   pin_new_slabs();
@@ -90,43 +92,43 @@ void HostTier::pin_new_slabs() {
     store_->pin(slabs[slabs_pinned_]->data(), slabs[slabs_pinned_]->bytes());
 }
 
-void HostTier::lack_room(schedule::HostCacheEntry& piece) {
+void HostTier::lack_room(schedule::CachedActivationPiece& piece) {
   throw OutOfHostMemoryError("the host budget of " + format_bytes(budget_bytes_) + " has no room for " +
                              format_bytes(piece.bytes) + " more, " + format_bytes(pool_.leased_bytes()) + " are taken");
 }
 
-void HostTier::free_room(schedule::HostCacheEntry& piece) {
+void HostTier::free_room(schedule::CachedActivationPiece& piece) {
   of(piece).lease = {};
   of(piece).request.reset();
 }
 
-void HostTier::write(schedule::HostCacheEntry& cached) {
-  HostTierPiece& piece = of(cached);
+void HostTier::write(schedule::CachedActivationPiece& cached) {
+  OffloadedActivationPiece& piece = of(cached);
   piece.block = store_->allocate(piece.bytes);
   piece.request = store_->write(piece.block, piece.lease.data(), wait_for(piece.lease.free_after()));
   record(trace::EventKind::disk_write, piece);
 }
 
-void HostTier::read(schedule::HostCacheEntry& cached) {
-  HostTierPiece& piece = of(cached);
+void HostTier::read(schedule::CachedActivationPiece& cached) {
+  OffloadedActivationPiece& piece = of(cached);
   HostMemoryPool::Lease lease = std::move(piece.lease);  // returned if the store refuses
   piece.request = store_->read(piece.block, lease.data(), wait_for(lease.free_after()));
   piece.lease = std::move(lease);
   record(trace::EventKind::disk_read, piece);
 }
 
-void HostTier::record(trace::EventKind kind, const HostTierPiece& piece) {
+void HostTier::record(trace::EventKind kind, const OffloadedActivationPiece& piece) {
   if (recording_) io_.push_back({kind, piece.value, piece.bytes, piece.request});
 }
 
-void HostTier::free_block(schedule::HostCacheEntry& piece) { of(piece).block = {}; }
+void HostTier::free_block(schedule::CachedActivationPiece& piece) { of(piece).block = {}; }
 
-bool HostTier::busy(const schedule::HostCacheEntry& piece) const {
-  const disk::RequestPtr& request = static_cast<const HostTierPiece&>(piece).request;
+bool HostTier::busy(const schedule::CachedActivationPiece& piece) const {
+  const disk::RequestPtr& request = static_cast<const OffloadedActivationPiece&>(piece).request;
   return request && !request->done();
 }
 
-void HostTier::wait(schedule::HostCacheEntry& piece, Stall stall) {
+void HostTier::wait(schedule::CachedActivationPiece& piece, Stall stall) {
   const ScopedTimer timer(stall == Stall::for_room ? room_stall_ : disk_stall_);
   of(piece).request->wait();
 }

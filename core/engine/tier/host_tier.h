@@ -1,5 +1,5 @@
 // Host memory for offloaded activations: page-locked, limited by a budget, with a scratch file behind it for pieces
-// that may spill. HostCache decides what stays in memory; this class leases, writes and reads.
+// that may spill. DiskSpillingHostCache decides what stays in memory; this class leases, writes and reads.
 //
 // Thread: the training thread. It waits only for room (when the whole budget is being written to disk) and for late
 // reads. Counters reports both waits.
@@ -10,20 +10,20 @@
 
 #include "core/engine/disk/block_store.h"
 #include "core/engine/tier/host_memory_pool.h"
-#include "core/plan/schedule/host_cache.h"
+#include "core/plan/schedule/disk_spilling_host_cache.h"
 #include "core/record/trace/activation_event_recorder.h"
 
 namespace memtune::tier {
 
-struct HostTierPiece final : schedule::HostCacheEntry {
+struct OffloadedActivationPiece final : schedule::CachedActivationPiece {
   HostMemoryPool::Lease lease;  // empty when on_disk, and when `used` once its last request is done
-  trace::ValueKey value;        // identifies the activation in the trace
+  trace::ActivationKey value;   // identifies the activation in the trace
   disk::ScratchBlock block;     // its place in the scratch file, from `writing` on
   disk::RequestPtr request;     // the last write or read, if any
 };
-using HostTierPiecePtr = std::shared_ptr<HostTierPiece>;
+using HostTierPiecePtr = std::shared_ptr<OffloadedActivationPiece>;
 inline HostTierPiecePtr tier_piece(const schedule::CachedPiecePtr& piece) {
-  return std::static_pointer_cast<HostTierPiece>(piece);
+  return std::static_pointer_cast<OffloadedActivationPiece>(piece);
 }
 
 class HostTier final : private schedule::HostCacheBackend {
@@ -46,9 +46,9 @@ class HostTier final : private schedule::HostCacheBackend {
   HostTierPiecePtr put(int64_t bytes, bool may_spill);
   void stored(const HostTierPiecePtr& piece, device::EventPtr out_done);
 
-  // See HostCache.
+  // See DiskSpillingHostCache.
   bool read_ahead(const HostTierPiecePtr& piece) { return cache_.read_ahead(piece); }
-  bool ready(const HostTierPiece& piece) const { return cache_.ready(piece); }
+  bool ready(const OffloadedActivationPiece& piece) const { return cache_.ready(piece); }
   // Returns the bytes of the piece in host memory; blocks while they are read from disk. Throws as put() does, and
   // CorruptBlockError.
   const char* fetch(const HostTierPiecePtr& piece);
@@ -62,7 +62,7 @@ class HostTier final : private schedule::HostCacheBackend {
   // A disk request, recorded from start_recording() on.
   struct Io {
     trace::EventKind kind;  // disk_write, disk_read
-    trace::ValueKey value;
+    trace::ActivationKey value;
     int64_t bytes;
     disk::RequestPtr request;
   };
@@ -74,24 +74,24 @@ class HostTier final : private schedule::HostCacheBackend {
     std::chrono::nanoseconds room_stall{0}, disk_stall{0};
   };
   Counters counters() const;
-  schedule::HostCache& cache() { return cache_; }
+  schedule::DiskSpillingHostCache& cache() { return cache_; }
   const HostMemoryPool& pool() const { return pool_; }
   int64_t disk_bytes() const { return cache_.counters().disk_bytes; }  // held on the disk now
   int64_t peak_disk_bytes() const { return cache_.counters().peak_disk_bytes; }
   bool has_disk() const { return store_ != nullptr; }
 
  private:
-  bool lease(schedule::HostCacheEntry& piece) override;
-  void lack_room(schedule::HostCacheEntry& piece) override;
-  void free_room(schedule::HostCacheEntry& piece) override;
-  void write(schedule::HostCacheEntry& piece) override;
-  void read(schedule::HostCacheEntry& piece) override;
-  void free_block(schedule::HostCacheEntry& piece) override;
-  bool busy(const schedule::HostCacheEntry& piece) const override;
-  void wait(schedule::HostCacheEntry& piece, Stall stall) override;
+  bool lease(schedule::CachedActivationPiece& piece) override;
+  void lack_room(schedule::CachedActivationPiece& piece) override;
+  void free_room(schedule::CachedActivationPiece& piece) override;
+  void write(schedule::CachedActivationPiece& piece) override;
+  void read(schedule::CachedActivationPiece& piece) override;
+  void free_block(schedule::CachedActivationPiece& piece) override;
+  bool busy(const schedule::CachedActivationPiece& piece) const override;
+  void wait(schedule::CachedActivationPiece& piece, Stall stall) override;
 
   void pin_new_slabs();
-  void record(trace::EventKind kind, const HostTierPiece& piece);
+  void record(trace::EventKind kind, const OffloadedActivationPiece& piece);
 
   HostMemoryPool pool_;
   size_t slabs_pinned_ = 0;  // number of slabs that are registered with the store
@@ -100,7 +100,7 @@ class HostTier final : private schedule::HostCacheBackend {
   std::chrono::nanoseconds room_stall_{0}, disk_stall_{0};
   bool recording_ = false;
   std::vector<Io> io_;
-  schedule::HostCache cache_;  // destroyed first, with the pieces that it holds
+  schedule::DiskSpillingHostCache cache_;  // destroyed first, with the pieces that it holds
 };
 
 }  // namespace memtune::tier

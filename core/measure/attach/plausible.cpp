@@ -42,7 +42,7 @@ class Doubt {
     if (records.memory)
       if (const std::string why = about_memory(peak_of(records.memory->figures), records.cuda); !why.empty())
         return "step " + std::to_string(records.memory->figures.step) + why;
-    for (const SaveRecord& save : records.saves)
+    for (const StateSaveRecord& save : records.saves)
       if (const std::string why = about_time(save.ms); !why.empty())
         return "the save after step " + std::to_string(save.step) + why;
     return "";

@@ -111,8 +111,8 @@ void read_process(const json& line, TrainingProcessRecords& to) {
   if (line.contains("data") && !line.at("data").is_null()) to.data = any_whole(line.at("data"));
 }
 
-PeriodicStepsRecord read_period(const json& line, int64_t steps) {
-  PeriodicStepsRecord record{whole_in(line, "steps", steps), wholes_in(line, "differing")};
+IrregularStepsRecord read_period(const json& line, int64_t steps) {
+  IrregularStepsRecord record{whole_in(line, "steps", steps), wholes_in(line, "differing")};
   if (record.differing.empty() || std::ranges::max(record.differing) > steps) throw UsageError("no step differs");
   return record;
 }
@@ -160,8 +160,8 @@ RegionSpan read_region(const json& line, size_t blocks) {
 // Accepts a file name only, no path.
 std::string plain_name(std::string name) { return name.find('/') == std::string::npos ? name : ""; }
 
-TraceRecord read_trace_record(const json& line) {
-  TraceRecord record;
+TracedStepsRecord read_trace_record(const json& line) {
+  TracedStepsRecord record;
   record.file = plain_name(line.at("file"));
   record.steps = whole_at(line, "steps", 1, kMaxTracedSteps);
   record.start_ns = time_in(line.at("start_ns"));
@@ -184,7 +184,7 @@ const json& parts_at(const json& line, const char* key) {
   return parts;
 }
 
-result::BatchSize read_batch(const json& sizes) {
+result::BatchRowsAndTokens read_batch(const json& sizes) {
   return {whole(sizes.at(0), 0), whole(sizes.at(1), 0), whole(sizes.at(2), 0)};
 }
 
@@ -253,8 +253,8 @@ MemoryCurvePoint read_moment(const json& row) {
   return moment;
 }
 
-StepMemoryRecord read_step_memory(const json& line) {
-  StepMemoryRecord record;
+TracedStepMemoryRecord read_step_memory(const json& line) {
+  TracedStepMemoryRecord record;
   result::StepMemoryBreakdown& to = record.figures;
   to.step = whole_at(line, "step", 1);
   to.device = whole_at(line, "device", 0, kMaxRanks);

@@ -41,14 +41,14 @@ struct StepRecord {
   std::vector<int64_t> rows, tokens, positions;
 };
 
-struct SaveRecord {
+struct StateSaveRecord {
   int64_t step = 0;  // the step before it
   double ms = 0;
   int64_t bytes = 0;
 };
 
 // Steps that differ from the others.
-struct PeriodicStepsRecord {
+struct IrregularStepsRecord {
   int64_t steps = 0;               // after which they come again; 0: no period was seen
   std::vector<int64_t> differing;  // numbers of the steps
 };
@@ -79,7 +79,7 @@ struct MemoryCurvePoint {
 };
 
 // The memory of the last traced step.
-struct StepMemoryRecord {
+struct TracedStepMemoryRecord {
   result::StepMemoryBreakdown figures;  // without its file
   std::string file;                     // of call paths, a name within the folder; "": none
   std::vector<MemoryCurvePoint> curve;  // in order of time
@@ -87,12 +87,12 @@ struct StepMemoryRecord {
 
 // Times are since the start of the trace.
 struct RegionSpan {
-  trace::RegionId region;  // its block: index into TraceRecord::blocks
+  trace::RegionId region;  // its block: index into TracedStepsRecord::blocks
   int64_t start_ns = 0, end_ns = 0;
 };
 
 // The traced steps.
-struct TraceRecord {
+struct TracedStepsRecord {
   std::string file;  // of kernels and copies, a name within the folder; "": none
   int64_t steps = 1;
   int64_t start_ns = 0;  // of the trace, by the clock that all processes share
@@ -108,16 +108,16 @@ struct TrainingProcessRecords {
   std::optional<int64_t> data;  // checksum of its first batch; none: not taken
   std::string dtype;            // least precise dtype in its first step; "": unknown
   std::vector<StepRecord> steps;
-  std::vector<SaveRecord> saves;
+  std::vector<StateSaveRecord> saves;
   std::vector<std::string> notes;
   std::string exception_type, exception_text;         // that ended it; "": none
   double exception_s = 0;                             // time by the system clock
   int64_t pinned_bytes = 0, free_bytes = 0;           // of the host and the device, if the driver refused memory
   std::vector<OutOfMemoryRecord> failed_allocations;  // the first few, and the last
   std::vector<StepEndMemoryRecord> held;              // in the order of steps
-  std::optional<TraceRecord> trace;
-  std::optional<StepMemoryRecord> memory;
-  std::optional<PeriodicStepsRecord> period;
+  std::optional<TracedStepsRecord> trace;
+  std::optional<TracedStepMemoryRecord> memory;
+  std::optional<IrregularStepsRecord> period;
   MissingGradientRecord gradients;
   bool planned = false;    // the plan that it was given is in effect
   std::string plan_error;  // why it is not; "": unknown

@@ -47,7 +47,7 @@ std::vector<double> slowest_times(const RecordsByRank& team, MeasurementPhase ph
 }
 
 int64_t steps_of_a_sample(const RecordsByRank& team, size_t count) {
-  const std::optional<PeriodicStepsRecord>& period = team.ranks.front()->period;
+  const std::optional<IrregularStepsRecord>& period = team.ranks.front()->period;
   return period ? steps_of_a_sample(*period, static_cast<int64_t>(count)) : 1;
 }
 
@@ -211,8 +211,8 @@ const TrainingProcessRecords& slowest_rank(const RecordsByRank& team) {
 
 std::vector<result::StateSaveMeasurement> save_figures(const RecordsByRank& team, const Measurement& measurement) {
   if (team.ranks.empty() || team.ranks.front()->saves.empty()) return {};
-  std::map<int64_t, SaveRecord> states;  // files of one step are one state
-  for (const SaveRecord& save : team.ranks.front()->saves) {
+  std::map<int64_t, StateSaveRecord> states;  // files of one step are one state
+  for (const StateSaveRecord& save : team.ranks.front()->saves) {
     states[save.step].ms += save.ms;
     states[save.step].bytes = std::min(kMaxBytes, states[save.step].bytes + save.bytes);
   }

@@ -11,21 +11,21 @@ namespace memtune::attach {
 namespace {
 
 using result::MemoryKind;
-using trace::OwnerKind;
+using trace::MemoryOwnerKind;
 
 constexpr int64_t kMaxPathBytes = int64_t{64} << 20;  // of a file of call paths
 
 // The other kinds have no owner: they are work space of ops.
 std::optional<trace::MemoryOwner> owner_of(MemoryKind kind) {
   switch (kind) {
-    case MemoryKind::parameters: return trace::MemoryOwner{OwnerKind::parameters, "parameters"};
-    case MemoryKind::gradients: return trace::MemoryOwner{OwnerKind::gradients, "gradients"};
-    case MemoryKind::optimizer: return trace::MemoryOwner{OwnerKind::optimizer, "optimizer"};
-    case MemoryKind::buffers: return trace::MemoryOwner{OwnerKind::inputs, "buffers"};
-    case MemoryKind::inputs: return trace::MemoryOwner{OwnerKind::inputs, "inputs"};
-    case MemoryKind::activations: return trace::MemoryOwner{OwnerKind::outside, "activations"};
-    case MemoryKind::logits: return trace::MemoryOwner{OwnerKind::outside, "logits and loss"};
-    case MemoryKind::attention: return trace::MemoryOwner{OwnerKind::outside, "attention scores"};
+    case MemoryKind::parameters: return trace::MemoryOwner{MemoryOwnerKind::parameters, "parameters"};
+    case MemoryKind::gradients: return trace::MemoryOwner{MemoryOwnerKind::gradients, "gradients"};
+    case MemoryKind::optimizer: return trace::MemoryOwner{MemoryOwnerKind::optimizer, "optimizer"};
+    case MemoryKind::buffers: return trace::MemoryOwner{MemoryOwnerKind::inputs, "buffers"};
+    case MemoryKind::inputs: return trace::MemoryOwner{MemoryOwnerKind::inputs, "inputs"};
+    case MemoryKind::activations: return trace::MemoryOwner{MemoryOwnerKind::outside, "activations"};
+    case MemoryKind::logits: return trace::MemoryOwner{MemoryOwnerKind::outside, "logits and loss"};
+    case MemoryKind::attention: return trace::MemoryOwner{MemoryOwnerKind::outside, "attention scores"};
     case MemoryKind::temporaries:
     case MemoryKind::workspace:
     case MemoryKind::rounding:
@@ -36,7 +36,7 @@ std::optional<trace::MemoryOwner> owner_of(MemoryKind kind) {
 
 }  // namespace
 
-void add_memory(const StepMemoryRecord& record, int64_t shift_ns, trace::Trace& to) {
+void add_memory(const TracedStepMemoryRecord& record, int64_t shift_ns, trace::Trace& to) {
   std::vector<std::pair<size_t, int64_t>> owned;  // kinds with an owner, in the order of those; their last bytes
   for (size_t kind = 0; kind < result::kMemoryKinds; ++kind)
     if (const auto owner = owner_of(static_cast<MemoryKind>(kind))) {
@@ -54,7 +54,7 @@ void add_memory(const StepMemoryRecord& record, int64_t shift_ns, trace::Trace& 
   }
 }
 
-void fill_memory(const StepMemoryRecord& record, const std::filesystem::path& folder,
+void fill_memory(const TracedStepMemoryRecord& record, const std::filesystem::path& folder,
                  const std::filesystem::path& target, FileSystem& files, result::Measurement& to,
                  std::vector<std::string>& notes) {
   to.memory = record.figures;

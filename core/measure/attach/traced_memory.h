@@ -13,11 +13,11 @@
 namespace memtune::attach {
 
 // Adds the curve and its owners, with times shifted by `shift_ns`. The trace must have none yet.
-void add_memory(const StepMemoryRecord& record, int64_t shift_ns, trace::Trace& to);
+void add_memory(const TracedStepMemoryRecord& record, int64_t shift_ns, trace::Trace& to);
 
 // Sets the figures in `to`, and writes the call paths to `target`. `folder` has the records. A note reports what cannot
 // be read.
-void fill_memory(const StepMemoryRecord& record, const std::filesystem::path& folder,
+void fill_memory(const TracedStepMemoryRecord& record, const std::filesystem::path& folder,
                  const std::filesystem::path& target, FileSystem& files, result::Measurement& to,
                  std::vector<std::string>& notes);
 

@@ -20,7 +20,7 @@ trace::Track track_of(Stream stream) {
 
 class CpuProfiler final : public Profiler {
  public:
-  explicit CpuProfiler(device::CpuDevice& device) : device_(device) {}
+  explicit CpuProfiler(device::CpuEmulatedDevice& device) : device_(device) {}
 
   void start() override {
     device_.synchronize();
@@ -36,7 +36,7 @@ class CpuProfiler final : public Profiler {
   void add(trace::Trace& trace, const StreamActivity& activity) const;
   void add_compute(trace::Trace& trace, int64_t start_ns, int64_t end_ns) const;
 
-  device::CpuDevice& device_;
+  device::CpuEmulatedDevice& device_;
   int64_t start_ns_ = 0;
 };
 
@@ -94,6 +94,8 @@ void CpuProfiler::add_compute(trace::Trace& trace, int64_t start_ns, int64_t end
 
 }  // namespace
 
-std::unique_ptr<Profiler> make_cpu_profiler(device::CpuDevice& device) { return std::make_unique<CpuProfiler>(device); }
+std::unique_ptr<Profiler> make_cpu_profiler(device::CpuEmulatedDevice& device) {
+  return std::make_unique<CpuProfiler>(device);
+}
 
 }  // namespace memtune::profiler

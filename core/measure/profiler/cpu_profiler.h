@@ -3,11 +3,11 @@
 
 #include <memory>
 
-#include "core/base/device/cpu_device.h"
+#include "core/base/device/cpu_emulated_device.h"
 #include "core/measure/profiler/profiler.h"
 
 namespace memtune::profiler {
 
-std::unique_ptr<Profiler> make_cpu_profiler(device::CpuDevice& device);
+std::unique_ptr<Profiler> make_cpu_profiler(device::CpuEmulatedDevice& device);
 
 }  // namespace memtune::profiler

@@ -5,7 +5,7 @@
 namespace memtune::profiler {
 
 std::unique_ptr<Profiler> make_profiler(device::Device& device) {
-  if (device.emulated()) return make_cpu_profiler(dynamic_cast<device::CpuDevice&>(device));
+  if (device.emulated()) return make_cpu_profiler(dynamic_cast<device::CpuEmulatedDevice&>(device));
   using Make = Profiler* (*)();
   return std::unique_ptr<Profiler>(reinterpret_cast<Make>(device::cuda_symbol("memtune_make_cupti_profiler"))());
 }

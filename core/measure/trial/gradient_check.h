@@ -32,7 +32,7 @@ class GradientCheck {
 
   const plan::TrialRequest& request_;
   StepRunner& runner_;
-  GradientDeviation deviation_;  // from the reference, by more than is allowed
+  ExcessiveGradientDeviation deviation_;  // from the reference, by more than is allowed
   bool deterministic_ = true;
 };
 

@@ -201,10 +201,10 @@ plan::StepCosts::States InterpretedRunner::state_costs(const optimizer::Optimize
   std::unordered_map<const void*, size_t> numbers;
   for (size_t i = 0; i < optimizer.parameters().size(); ++i)
     numbers[optimizer.parameters()[i].unsafeGetTensorImpl()] = i;
-  const std::vector<plan::BlockFacts>& blocks = session_.facts().blocks;
+  const std::vector<plan::BlockModulePath>& blocks = session_.facts().blocks;
   for (const shard::ParameterUnit& unit :
        states_ ? states_->units() : shard::find_units(session_.program(), session_.facts())) {
-    const auto block = std::ranges::find(blocks, unit.name, &plan::BlockFacts::region);
+    const auto block = std::ranges::find(blocks, unit.name, &plan::BlockModulePath::region);
     StateUnit& bytes = states.units.emplace_back();
     bytes.name = unit.name;
     bytes.block = block != blocks.end()              ? static_cast<int>(block - blocks.begin())

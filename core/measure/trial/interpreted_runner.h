@@ -6,9 +6,9 @@
 #include <optional>
 #include <unordered_set>
 
-#include "core/engine/shard/offloaded_states.h"
+#include "core/engine/shard/offloaded_model_states.h"
 #include "core/engine/shard/sharded_parameters.h"
-#include "core/measure/trial/memory_owners.h"
+#include "core/measure/trial/device_memory_by_owner.h"
 #include "core/measure/trial/model_session.h"
 #include "core/measure/trial/step_cost_observer.h"
 #include "core/measure/trial/step_runner.h"
@@ -90,13 +90,13 @@ class InterpretedRunner final : public StepRunner {
   ModelSession session_;
   std::unique_ptr<shard::Collectives> ranks_;
   std::optional<shard::ShardedParameters> sharded_;
-  std::optional<shard::OffloadedStates> states_;  // of a plan that offloads them
+  std::optional<shard::OffloadedModelStates> states_;  // of a plan that offloads them
   std::optional<step::PlanExecutor> executor_;
-  std::optional<MemoryOwners> owners_;  // both set while steps are traced
+  std::optional<DeviceMemoryByOwner> owners_;  // both set while steps are traced
   std::optional<StepTraceRecorder> step_trace_;
   std::optional<StepCostObserver> cost_notes_;  // set while costs are recorded
   shard::ShardedParameters::Counters communicated_before_;
-  shard::OffloadedStates::Counters states_before_;
+  shard::OffloadedModelStates::Counters states_before_;
   int64_t reruns_before_ = 0, recomputed_before_ = 0;
   std::chrono::nanoseconds host_time_before_{0}, stood_before_{0};
 };

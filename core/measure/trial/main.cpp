@@ -23,8 +23,8 @@
 #include "core/base/limits.h"
 #include "core/base/text.h"
 #include "core/engine/autograd/hooks.h"
-#include "core/engine/shard/agent_store_address.h"
 #include "core/engine/shard/collectives.h"
+#include "core/engine/shard/torchrun_store_settings.h"
 #include "core/measure/profiler/doctor.h"
 #include "core/measure/profiler/loaded_torch.h"
 #include "core/measure/profiler/machine_probe.h"
@@ -39,7 +39,7 @@
 
 namespace {
 
-using memtune::trial::FrameWriter;
+using memtune::trial::TrialFrameWriter;
 
 int usage() {
   std::fputs(
@@ -67,8 +67,8 @@ void begin(const memtune::plan::TrialRequest& request, std::vector<std::filesyst
 
 // Threads of Gloo and NCCL end the process if ranks request different collectives, or one is missing. The reason is
 // sent before that.
-void print_why_ranks_end(const memtune::plan::TrialRequest& request, FrameWriter& frames) {
-  static FrameWriter* told = nullptr;
+void print_why_ranks_end(const memtune::plan::TrialRequest& request, TrialFrameWriter& frames) {
+  static TrialFrameWriter* told = nullptr;
   static std::string waited;
   static std::terminate_handler former = nullptr;
   told = &frames;
@@ -105,7 +105,7 @@ std::unique_ptr<memtune::shard::Collectives> join_process_group(const memtune::p
   return memtune::shard::connect(settings);
 }
 
-void inspect(const std::string& path, FrameWriter& frames) {
+void inspect(const std::string& path, TrialFrameWriter& frames) {
   const auto request = read_request<memtune::plan::TrialRequest>(path);
   begin(request);
   memtune::trial::inspect(request, frames);
@@ -125,7 +125,7 @@ void set_allocator(const std::string& settings) {
   setenv(variable.substr(0, name_end).c_str(), variable.c_str() + name_end + 1, 1);
 }
 
-void run_trial(const std::string& path, FrameWriter& frames) {
+void run_trial(const std::string& path, TrialFrameWriter& frames) {
   const auto request = read_request<memtune::plan::TrialRequest>(path);
   set_allocator(request.envelope.allocator);
   auto ranks = join_process_group(request);
@@ -138,7 +138,7 @@ void run_trial(const std::string& path, FrameWriter& frames) {
 }
 
 std::shared_ptr<memtune::trial::StepRunner> ready_runner(const memtune::plan::TrainingRunRequest& request,
-                                                         FrameWriter& frames) {
+                                                         TrialFrameWriter& frames) {
   auto ranks = join_process_group(request.trial);
   if (ranks) print_why_ranks_end(request.trial, frames);
   begin(request.trial, {request.folder});
@@ -146,21 +146,21 @@ std::shared_ptr<memtune::trial::StepRunner> ready_runner(const memtune::plan::Tr
   return endless(memtune::trial::make_runner(request.trial, std::move(ranks)), request.trial.training.ranks);
 }
 
-void train(const std::string& path, FrameWriter& frames) {
+void train(const std::string& path, TrialFrameWriter& frames) {
   const auto request = read_request<memtune::plan::TrainingRunRequest>(path);
   const auto runner = ready_runner(request, frames);
   const auto training = memtune::trial::train(request, *runner, frames);
   frames.send({{"frame", "trained"}, {"training", training}});
 }
 
-void measure_saves(const std::string& path, FrameWriter& frames) {
+void measure_saves(const std::string& path, TrialFrameWriter& frames) {
   const auto request = read_request<memtune::plan::TrainingRunRequest>(path);
   const auto runner = ready_runner(request, frames);
   const auto measured = memtune::trial::measure_saves(request, *runner, frames);
   frames.send({{"frame", "saves"}, {"saves", measured}});
 }
 
-void doctor(const std::string& device, FrameWriter& frames) {
+void doctor(const std::string& device, TrialFrameWriter& frames) {
   nlohmann::json checks = nlohmann::json::array();
   for (const auto& check : memtune::profiler::run_doctor(device))
     checks.push_back({{"name", check.name},
@@ -170,15 +170,15 @@ void doctor(const std::string& device, FrameWriter& frames) {
   frames.send({{"frame", "doctor"}, {"checks", checks}});
 }
 
-void announce(const std::vector<std::string>& words, FrameWriter& frames) {
-  const memtune::shard::AgentStoreAddress store{
+void announce(const std::vector<std::string>& words, TrialFrameWriter& frames) {
+  const memtune::shard::TorchrunStoreSettings store{
       words[0], static_cast<int>(memtune::parse_integer(words[1], "port")), words[2],
       static_cast<int>(memtune::parse_integer(words[3], "rank")),
       std::chrono::milliseconds(memtune::parse_integer(words[4], "milliseconds"))};
   frames.send({{"frame", "announced"}, {"text", memtune::shard::announce(store, words.size() > 5 ? words[5] : "")}});
 }
 
-void probe(const std::string& name, FrameWriter& frames) {
+void probe(const std::string& name, TrialFrameWriter& frames) {
   const auto device = memtune::device::make_device(name);
   const auto machine =
       memtune::profiler::probe_machine(*device, [&](const std::string& what) { frames.phase("probe", 0, 0, what); });
@@ -198,7 +198,7 @@ std::vector<std::string> wait_for_words() {
   return memtune::parse_json(line).get<std::vector<std::string>>();
 }
 
-int run(std::vector<std::string> words, FrameWriter& frames) {
+int run(std::vector<std::string> words, TrialFrameWriter& frames) {
   if (words.size() <= 2 && !words.empty() && words[0] == "later") {
     if (words.size() == 2) load_libraries(words[1]);
     words = wait_for_words();
@@ -229,7 +229,7 @@ int run(std::vector<std::string> words, FrameWriter& frames) {
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);  // a write beyond the limit then fails with a reason
-  FrameWriter frames;
+  TrialFrameWriter frames;
   int status = 1;
   try {
     memtune::profiler::check_loaded_torch();

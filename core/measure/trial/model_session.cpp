@@ -10,12 +10,12 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/base/vocabulary.h"
-#include "core/engine/step/forward_survey.h"
+#include "core/engine/step/forward_activation_profiler.h"
 #include "core/engine/step/shape_kernels.h"
 #include "core/model/frontend/columns.h"
 #include "core/model/frontend/front_end.h"
 #include "core/model/frontend/rejection.h"
-#include "core/model/frontend/requested_inputs.h"
+#include "core/model/frontend/requested_input_specs.h"
 #include "core/model/ops/autocast.h"
 #include "core/model/program/blocks.h"
 #include "core/model/program/facts.h"
@@ -63,7 +63,7 @@ class Writes final : public program::OpObserver {
 
 }  // namespace
 
-bool ModelSession::shapes_suffice(const plan::ModelSource& model, const plan::TrainingSettings& training) {
+bool ModelSession::shapes_suffice(const plan::ModelAndInputSource& model, const plan::TrainingSettings& training) {
   const size_t tokens = training.loss == "embedding" ? kPairColumns.size() : 1;
   return training.device == "cpu" && training.autocast.empty() && model.inputs_file.empty() &&
          model.inputs.size() <= tokens && frontend::probe(model).has_config();
@@ -101,10 +101,10 @@ void ModelSession::survey() {
   program::ModuleStateGuard restore(program_->state, device::torch_device(*device_));
   try {
     plan::ProgramFacts measured = facts_;
-    step::ForwardSurvey survey(*program_, measured, device::torch_device(*device_).type());
+    step::ForwardActivationProfiler survey(*program_, measured, device::torch_device(*device_).type());
     const c10::DeviceType type = device::torch_device(*device_).type();
     ops::AutocastScope autocast(type, autocast_of(request_.training.autocast, type));
-    autograd::HookScope hooks(&survey);
+    autograd::SavedTensorHooksScope hooks(&survey);
     auto loss = interpreter_->run(program::unwritten(batch_.tensors, written_), &survey);
     if (!loss.isTensor() || loss.toTensor().numel() != 1)
       throw UsageError(
@@ -121,7 +121,7 @@ void ModelSession::survey() {
   }
 }
 
-void ModelSession::set_parameters(program::ParameterHooks* parameters) {
+void ModelSession::set_parameters(program::ParameterReadHooks* parameters) {
   parameters_ = parameters;
   interpreter_->set_parameters(parameters);
 }
@@ -143,10 +143,10 @@ std::set<const void*> ModelSession::written_memory() {
   program::ModuleStateGuard restore(program_->state, device::torch_device(*device_));
   plan::ProgramFacts measured = facts_;
   const c10::DeviceType type = device::torch_device(*device_).type();
-  step::ForwardSurvey survey(*program_, measured, type);
+  step::ForwardActivationProfiler survey(*program_, measured, type);
   Writes writes(survey, parameters());
   ops::AutocastScope autocast(type, autocast_of(request_.training.autocast, type));
-  autograd::HookScope hooks(&survey);
+  autograd::SavedTensorHooksScope hooks(&survey);
   interpreter_->run(program::unwritten(batch_.tensors, written_), &writes);
   return writes.memory();
 }
@@ -159,7 +159,7 @@ at::Tensor ModelSession::forward(step::PlanExecutor* executor, program::OpObserv
   {
     const c10::DeviceType type = device::torch_device(*device_).type();
     ops::AutocastScope autocast(type, autocast_of(request_.training.autocast, type));
-    autograd::HookScope hooks(executor);
+    autograd::SavedTensorHooksScope hooks(executor);
     loss = interpreter_->run(program::unwritten(batch_.tensors, written_), observer ? observer : executor).toTensor();
   }
   if (executor) executor->end_forward();

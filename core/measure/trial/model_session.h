@@ -29,10 +29,10 @@ class ModelSession {
 
   // True if shapes are enough for a survey: a decoder made from its config, on a CPU, without inputs from a file. (A
   // GPU is fast enough, and chooses among more kernels.)
-  static bool shapes_suffice(const plan::ModelSource& model, const plan::TrainingSettings& training);
+  static bool shapes_suffice(const plan::ModelAndInputSource& model, const plan::TrainingSettings& training);
 
   // The source of the model's parameters from now on; null, the default: the program's own.
-  void set_parameters(program::ParameterHooks* parameters);
+  void set_parameters(program::ParameterReadHooks* parameters);
 
   // `call` runs in each step when its first backward begins.
   void set_before_backward(std::function<void()> call) { before_backward_ = std::move(call); }
@@ -61,7 +61,7 @@ class ModelSession {
   device::Device& device() { return *device_; }
   const plan::ProgramFacts& facts() const { return facts_; }
   const program::Program& program() const { return *program_; }
-  const frontend::Batch& batch() const { return batch_; }
+  const frontend::TrainingBatch& batch() const { return batch_; }
   frontend::LossKind loss() const { return loss_; }
   const NamedParameters& parameters() const { return program_->state.parameters; }
   // "aten::linear at model.py:42" after a forward that threw; "" when the backward did.
@@ -77,10 +77,10 @@ class ModelSession {
   frontend::LossKind loss_;
   std::unique_ptr<program::Program> program_;
   plan::ProgramFacts facts_;
-  frontend::Batch batch_;
+  frontend::TrainingBatch batch_;
   std::unique_ptr<program::Interpreter> interpreter_;
   std::vector<bool> written_;  // inputs that the program writes into
-  program::ParameterHooks* parameters_ = nullptr;
+  program::ParameterReadHooks* parameters_ = nullptr;
   std::function<void()> before_backward_;
   bool in_forward_ = false;
   bool surveyed_ = false;

@@ -23,13 +23,13 @@ std::string machine() {
   return cores;
 }
 
-std::string model(const plan::ModelSource& source) {
+std::string model(const plan::ModelAndInputSource& source) {
   return source.path.empty() ? "a built-in profile" : std::filesystem::path(source.path).filename().string();
 }
 
 }  // namespace
 
-trace::Provenance find_provenance(const plan::ModelSource& source, const std::string& command) {
+trace::TraceProvenance find_provenance(const plan::ModelAndInputSource& source, const std::string& command) {
   return {trace::utc_now(),           command,  model(source), MEMTUNE_VERSION, profiler::loaded_torch(),
           profiler::driver_release(), machine()};
 }

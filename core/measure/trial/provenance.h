@@ -9,6 +9,6 @@
 namespace memtune::trial {
 
 // Unknown fields stay empty.
-trace::Provenance find_provenance(const plan::ModelSource& source, const std::string& command);
+trace::TraceProvenance find_provenance(const plan::ModelAndInputSource& source, const std::string& command);
 
 }  // namespace memtune::trial

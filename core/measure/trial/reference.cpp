@@ -23,7 +23,7 @@ namespace memtune::trial {
 namespace {
 
 namespace fs = std::filesystem;
-using plan::ReferenceGradient;
+using plan::ReferenceGradientEntry;
 using plan::ReferenceResults;
 
 constexpr int64_t kSliceElements = int64_t{1} << 22;  // compared at a time, in double precision
@@ -112,13 +112,13 @@ std::vector<std::string> device_hashes(const NamedParameters& parameters) {
   return hashes;
 }
 
-ReferenceGradient describe(const std::string& name, const at::Tensor& parameter, uint64_t offset) {
+ReferenceGradientEntry describe(const std::string& name, const at::Tensor& parameter, uint64_t offset) {
   return {
       name, c10::toString(parameter.scalar_type()), parameter.sizes().vec(), parameter.grad().defined(), offset, 0, "",
       0};
 }
 
-at::Tensor read(const InputFile& file, const ReferenceGradient& entry, const at::Tensor& parameter,
+at::Tensor read(const InputFile& file, const ReferenceGradientEntry& entry, const at::Tensor& parameter,
                 const fs::path& path) {
   at::Tensor tensor = at::empty(parameter.sizes(), at::TensorOptions(parameter.scalar_type()));
   file.read(static_cast<char*>(tensor.data_ptr()), static_cast<int64_t>(tensor.nbytes()),
@@ -134,7 +134,7 @@ void check_model(const ReferenceResults& reference, const NamedParameters& param
   for (size_t i = 0; i < parameters.size(); ++i) {
     const std::string& name = parameters[i].first;
     const at::Tensor& parameter = parameters[i].second;
-    const ReferenceGradient& entry = reference.gradients[i];
+    const ReferenceGradientEntry& entry = reference.gradients[i];
     if (entry.name != name || entry.dtype != c10::toString(parameter.scalar_type()) ||
         entry.shape != parameter.sizes().vec() ||
         (entry.defined && reference.has_gradients && entry.bytes != parameter.nbytes()))
@@ -145,7 +145,7 @@ void check_model(const ReferenceResults& reference, const NamedParameters& param
 // Called for everything whose bits differ from the reference: index of the parameter, -1 for the loss.
 using Told = std::function<void(int, const std::string& name, const Difference&)>;
 
-bool same_gradient(const at::Tensor& gradient, const std::string& device_hash, const ReferenceGradient& entry) {
+bool same_gradient(const at::Tensor& gradient, const std::string& device_hash, const ReferenceGradientEntry& entry) {
   if (!device_hash.empty() && !entry.device_hash.empty() && (device_hash == entry.device_hash || entry.hash.empty()))
     return device_hash == entry.device_hash;
   return !entry.hash.empty() && hash_of(on_cpu(gradient)) == entry.hash;
@@ -163,7 +163,7 @@ void compare(const InputFile& file, const fs::path& path, const ReferenceResults
   for (size_t i = 0; i < parameters.size(); ++i) {
     const std::string& name = parameters[i].first;
     const at::Tensor& parameter = parameters[i].second;
-    const ReferenceGradient& entry = reference.gradients[i];
+    const ReferenceGradientEntry& entry = reference.gradients[i];
     const bool found = parameter.grad().defined();
     if (!entry.defined && !found) continue;
     if (entry.defined && found && same_gradient(parameter.grad(), hashes[i], entry)) continue;
@@ -189,11 +189,11 @@ void note(result::GradientComparison& result, const std::string& where, double l
 }  // namespace
 
 ReferenceWriter::ReferenceWriter(const fs::path& path, const std::string& strategy, double loss,
-                                 const NamedParameters& parameters, ReferenceKind content)
+                                 const NamedParameters& parameters, ReferenceFileContent content)
     : path_(path), aside_(path.string() + ".tmp." + std::to_string(::getpid())) {
   remove_file(aside_);  // otherwise a link there would be followed
   file_.open(aside_, std::ios::binary | std::ios::trunc);
-  const bool with_gradients = content == ReferenceKind::gradients;
+  const bool with_gradients = content == ReferenceFileContent::gradients;
   reference_ = {strategy, loss, 0, 0, with_gradients, {}};
   noise_ = {true, true, 0, "", strategy};
   at::NoGradGuard no_grad;
@@ -202,7 +202,7 @@ ReferenceWriter::ReferenceWriter(const fs::path& path, const std::string& strate
   const std::vector<std::string> hashes = device_hashes(parameters);
   for (size_t i = 0; i < parameters.size(); ++i) {
     const auto& [name, parameter] = parameters[i];
-    ReferenceGradient& entry = reference_.gradients.emplace_back(describe(name, parameter, offset));
+    ReferenceGradientEntry& entry = reference_.gradients.emplace_back(describe(name, parameter, offset));
     entry.device_hash = hashes[i];
     if (!entry.defined || (!with_gradients && !entry.device_hash.empty())) continue;
     const at::Tensor gradient = on_cpu(parameter.grad());
@@ -224,7 +224,7 @@ ReferenceWriter::~ReferenceWriter() {
 void ReferenceWriter::check() const {
   if (file_) return;
   uint64_t bytes = 0;
-  for (const ReferenceGradient& entry : reference_.gradients) bytes += entry.bytes;
+  for (const ReferenceGradientEntry& entry : reference_.gradients) bytes += entry.bytes;
   std::error_code error;
   fs::remove(aside_, error);  // no destructor runs if the constructor throws
   std::string message = "cannot write '" + path_.string() + "'";
@@ -277,7 +277,7 @@ ReferenceComparison compare_with_reference(const fs::path& path, double loss, co
     note(comparison.gradients, name, by.largest);
     const double own = index < 0 ? reference.loss_noise : reference.gradients[static_cast<size_t>(index)].noise;
     const double allowed = kAllowed * std::max(usable(own), usable(reference.relative_noise * by.size));
-    GradientDeviation& worst = comparison.worst;
+    ExcessiveGradientDeviation& worst = comparison.worst;
     if (by.largest > allowed && by.largest - allowed > worst.difference - worst.allowed)
       worst = {name, by.largest, allowed};
   });

@@ -19,7 +19,7 @@ namespace memtune::trial {
 using NamedParameters = std::vector<std::pair<std::string, at::Tensor>>;  // gradients are read from .grad()
 
 // The parameter, or the loss, that exceeds its allowed difference.
-struct GradientDeviation {
+struct ExcessiveGradientDeviation {
   std::string where;  // "": none
   double difference = 0, allowed = 0;
 };
@@ -28,11 +28,11 @@ struct ReferenceComparison {
   // equal: the loss and all gradients have the reference's bits. Otherwise the largest absolute difference (including
   // the loss) and where it is.
   result::GradientComparison gradients;
-  GradientDeviation worst;  // the one that exceeds its allowed difference most
-  bool has_size = true;     // false: the file has hashes alone, so the size of a difference is not known
+  ExcessiveGradientDeviation worst;  // the one that exceeds its allowed difference most
+  bool has_size = true;              // false: the file has hashes alone, so the size of a difference is not known
 };
 
-enum class ReferenceKind { hashes, gradients };  // gradients: with their hashes
+enum class ReferenceFileContent { hashes, gradients };  // gradients: with their hashes
 
 // Writes the file from runs of the baseline. The constructor writes the gradients of the first run, or their hashes,
 // into a temporary file, each repetition adds to the noise, and finish() renames the file. Without finish() nothing
@@ -40,7 +40,7 @@ enum class ReferenceKind { hashes, gradients };  // gradients: with their hashes
 class ReferenceWriter {
  public:
   ReferenceWriter(const std::filesystem::path& path, const std::string& strategy, double loss,
-                  const NamedParameters& parameters, ReferenceKind content = ReferenceKind::gradients);
+                  const NamedParameters& parameters, ReferenceFileContent content = ReferenceFileContent::gradients);
   ~ReferenceWriter();
   ReferenceWriter(const ReferenceWriter&) = delete;
   ReferenceWriter& operator=(const ReferenceWriter&) = delete;

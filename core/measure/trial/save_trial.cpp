@@ -8,7 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/base/scoped_timer.h"
-#include "core/engine/state/state_folder.h"
+#include "core/engine/state/saved_states_folder.h"
 #include "core/measure/trial/training_saver.h"
 #include "core/measure/trial/training_state.h"
 #include "core/model/program/first_line.h"
@@ -30,14 +30,14 @@ Outcome outcome_of(const std::string& error) {
 
 class SaveTrial {
  public:
-  SaveTrial(const plan::TrainingRunRequest& request, StepRunner& runner, FrameWriter& frames)
+  SaveTrial(const plan::TrainingRunRequest& request, StepRunner& runner, TrialFrameWriter& frames)
       : request_(request),
         runner_(runner),
         frames_(frames),
         optimizer_(runner.make_optimizer(training())),
         state_(runner, *optimizer_),
         folder_(request.folder),
-        saving_(request, runner, state_, folder_, [this](const result::SaveResult& save) { ended_ = save; }) {
+        saving_(request, runner, state_, folder_, [this](const result::StateSaveResult& save) { ended_ = save; }) {
     result_.mode = request.save;
   }
 
@@ -121,21 +121,21 @@ class SaveTrial {
 
   const plan::TrainingRunRequest& request_;
   StepRunner& runner_;
-  FrameWriter& frames_;
+  TrialFrameWriter& frames_;
   std::unique_ptr<optimizer::Optimizer> optimizer_;
   TrainingState state_;
-  state::StateFolder folder_;
+  state::SavedStatesFolder folder_;
   result::StateSaveMeasurement result_;
   std::vector<double> losses_, steps_alone_ms_;
   std::vector<result::ObservedStateSave> saves_;
-  std::optional<result::SaveResult> ended_;  // set when the current save has ended
-  TrainingSaver saving_;                     // last member: destroyed first, which waits for its saves
+  std::optional<result::StateSaveResult> ended_;  // set when the current save has ended
+  TrainingSaver saving_;                          // last member: destroyed first, which waits for its saves
 };
 
 }  // namespace
 
 result::StateSaveMeasurement measure_saves(const plan::TrainingRunRequest& request, StepRunner& runner,
-                                           FrameWriter& frames) {
+                                           TrialFrameWriter& frames) {
   return SaveTrial(request, runner, frames).run();
 }
 

@@ -2,8 +2,8 @@
 // saves, then saves one after another. Steps continue during each save until it ends, and two more follow.
 #pragma once
 
-#include "core/measure/trial/frame_writer.h"
 #include "core/measure/trial/step_runner.h"
+#include "core/measure/trial/trial_frame_writer.h"
 #include "core/plan/request/training_run_request.h"
 #include "core/record/measurement/state_save_measurement.h"
 
@@ -12,6 +12,6 @@ namespace memtune::trial {
 // Saves `request.saves` times into its folder, and loads the last state. A failed save ends it, with the reason. Throws
 // what ops, engines and states throw, except for out of device memory.
 result::StateSaveMeasurement measure_saves(const plan::TrainingRunRequest& request, StepRunner& runner,
-                                           FrameWriter& frames);
+                                           TrialFrameWriter& frames);
 
 }  // namespace memtune::trial

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/base/median.h"
-#include "core/engine/shard/offloaded_states.h"
+#include "core/engine/shard/offloaded_model_states.h"
 #include "core/engine/shard/sharded_parameters.h"
 #include "core/engine/step/plan_executor.h"
 #include "core/engine/step/step_cost_recorder.h"
@@ -23,7 +23,7 @@ class StepCostObserver final : public StepObserver, shard::UnitGatherObserver, s
   // none are offloaded; else the costs are those of a step that offloads none. `updates_in_backward`: such a step does.
   StepCostObserver(device::Device& device, step::PlanExecutor& executor, const plan::Plan& plan,
                    std::vector<at::Tensor> parameters, shard::ShardedParameters* sharded,
-                   shard::OffloadedStates* states, bool updates_in_backward)
+                   shard::OffloadedModelStates* states, bool updates_in_backward)
       : recorder_(device, plan,
                   [parameters = std::move(parameters), sharded] {
                     return sharded ? sharded->device_gradients() : gradients_of(parameters);
@@ -102,7 +102,7 @@ class StepCostObserver final : public StepObserver, shard::UnitGatherObserver, s
   step::StepCostRecorder recorder_;
   step::PlanExecutor& executor_;
   shard::ShardedParameters* parameters_;
-  shard::OffloadedStates* states_;
+  shard::OffloadedModelStates* states_;
   step::StepCostRecorder::ChangeTime change_time_;                                 // of updates
   std::vector<std::pair<int, std::vector<shard::PendingCollectivePtr>>> gathers_;  // of this step
   std::vector<std::vector<double>> gather_ms_;                                     // by unit

@@ -6,13 +6,13 @@
 namespace memtune::trial {
 
 using profiler::Profiler;
+using trace::ActivationKey;
 using trace::EventKind;
 using trace::Pass;
 using trace::RegionId;
 using trace::RegionKind;
 using trace::TrackRole;
 using trace::ValueId;
-using trace::ValueKey;
 
 namespace {
 
@@ -34,7 +34,7 @@ RegionId part_of_model(const plan::OpFacts& op, Pass pass) { return part_of_mode
 }  // namespace
 
 StepTraceRecorder::StepTraceRecorder(const plan::ProgramFacts& facts, device::Device& device, Profiler& profiler,
-                                     step::PlanExecutor& executor, const MemoryOwners& owners)
+                                     step::PlanExecutor& executor, const DeviceMemoryByOwner& owners)
     : facts_(facts), profiler_(profiler), executor_(executor), owners_(owners), memory_(device, owners) {
   executor_.set_recorder(this);
 }
@@ -63,11 +63,11 @@ void StepTraceRecorder::after(const program::Op& op, const program::Stack& outpu
   sample();
 }
 
-void StepTraceRecorder::saved(const ValueKey& value) {
+void StepTraceRecorder::saved(const ActivationKey& value) {
   if (value.op >= 0) moments_.push_back({EventKind::save, now_part(), id_of(value)});
 }
 
-void StepTraceRecorder::used(const ValueKey& value, int block) {
+void StepTraceRecorder::used(const ActivationKey& value, int block) {
   sample();  // memory as the previous part left it
   blocks_behind_ = blocks_behind_ || block >= 0;
   backward_ = part_of_model(block, !blocks_behind_, Pass::backward);
@@ -76,10 +76,10 @@ void StepTraceRecorder::used(const ValueKey& value, int block) {
   if (value.op >= 0) moments_.push_back({EventKind::use, now_part(), id_of(value)});
 }
 
-void StepTraceRecorder::begin_copies(const ValueKey& value) { profiler_.tag_value(id_of(value)); }
+void StepTraceRecorder::begin_copies(const ActivationKey& value) { profiler_.tag_value(id_of(value)); }
 void StepTraceRecorder::end_copies() { profiler_.tag_value({}); }
 
-void StepTraceRecorder::begin_rerun(const ValueKey& value) {
+void StepTraceRecorder::begin_rerun(const ActivationKey& value) {
   begin_part(part_of_model(facts_.ops[value.op], Pass::recompute));
   rerun_start_ = now_ns();
   rerun_value_ = id_of(value);
@@ -152,7 +152,7 @@ trace::TraceEvent& StepTraceRecorder::add(EventKind kind, TrackRole role, const 
   return host_.events.emplace_back(event);
 }
 
-ValueId StepTraceRecorder::id_of(const ValueKey& value) {
+ValueId StepTraceRecorder::id_of(const ActivationKey& value) {
   const auto [entry, added] = values_.try_emplace({value.op, value.output}, host_.values.size());
   if (added) host_.values.push_back(describe(value));
   int64_t& bytes = host_.values[entry->second.index()].bytes;
@@ -160,7 +160,7 @@ ValueId StepTraceRecorder::id_of(const ValueKey& value) {
   return entry->second;
 }
 
-trace::TracedValue StepTraceRecorder::describe(const ValueKey& key) const {
+trace::TracedActivation StepTraceRecorder::describe(const ActivationKey& key) const {
   const auto& fact = facts_.ops[key.op];
   const auto* placement = executor_.placement(key.op);
   const bool own = key.output == kPrivateSave;
@@ -169,7 +169,7 @@ trace::TracedValue StepTraceRecorder::describe(const ValueKey& key) const {
   if (placement && own) place = placement->saved;
   if (placement && !own && output < placement->outputs.size()) place = placement->outputs[output];
   if (executor_.offloaded_save(key)) place = plan::TensorPlacement::host;
-  trace::TracedValue value;
+  trace::TracedActivation value;
   value.block = fact.block;
   value.region = block_name(fact.block, fact.after_blocks);
   value.name = plan::full_name(fact);
@@ -198,7 +198,7 @@ void StepTraceRecorder::finish(trace::Trace& trace) {
   trace.values = host_.values;
   trace.owners = owners_.owners();
   const std::vector<uint32_t> part_of = profiler_.finish(trace);
-  const trace::HostToDeviceClock clock(parts_, trace, part_of);
+  const trace::HostPartDeviceTimes clock(parts_, trace, part_of);
   trace::add_block_regions(parts_, clock, trace);
   add_phases(clock, trace);
   for (size_t i = 0; i < steps_.size(); ++i)
@@ -215,7 +215,7 @@ void StepTraceRecorder::finish(trace::Trace& trace) {
 // Values were numbered as they came. Users expect the order of the program.
 void StepTraceRecorder::put_values_in_order(trace::Trace& trace) {
   std::vector<ValueId> place(values_.size());
-  std::vector<trace::TracedValue> ordered;
+  std::vector<trace::TracedActivation> ordered;
   for (const auto& [key, id] : values_) {
     place[id.index()] = ValueId(ordered.size());
     ordered.push_back(std::move(trace.values[id.index()]));
@@ -225,7 +225,7 @@ void StepTraceRecorder::put_values_in_order(trace::Trace& trace) {
     if (event.value) event.value = place[event.value.index()];
 }
 
-void StepTraceRecorder::add_phases(const trace::HostToDeviceClock& clock, trace::Trace& trace) const {
+void StepTraceRecorder::add_phases(const trace::HostPartDeviceTimes& clock, trace::Trace& trace) const {
   for (const auto& [pass, first, last] : phases_) {
     trace::TraceEvent event;
     event.kind = EventKind::region;
@@ -238,7 +238,7 @@ void StepTraceRecorder::add_phases(const trace::HostToDeviceClock& clock, trace:
   }
 }
 
-void StepTraceRecorder::add_moments(const trace::HostToDeviceClock& clock, trace::Trace& trace) const {
+void StepTraceRecorder::add_moments(const trace::HostPartDeviceTimes& clock, trace::Trace& trace) const {
   for (const auto& [kind, part, value] : moments_) {
     trace::TraceEvent event;
     event.kind = kind;

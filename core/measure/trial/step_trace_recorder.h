@@ -20,18 +20,18 @@ class StepTraceRecorder final : public program::OpObserver, public trace::Activa
  public:
   // All arguments must outlive it. The destructor removes it as the executor's recorder.
   StepTraceRecorder(const plan::ProgramFacts& facts, device::Device& device, profiler::Profiler& profiler,
-                    step::PlanExecutor& executor, const MemoryOwners& owners);
+                    step::PlanExecutor& executor, const DeviceMemoryByOwner& owners);
   ~StepTraceRecorder() override;
   StepTraceRecorder(const StepTraceRecorder&) = delete;
   StepTraceRecorder& operator=(const StepTraceRecorder&) = delete;
 
   void before(const program::Op& op, const program::Stack& inputs) override;
   void after(const program::Op& op, const program::Stack& outputs) override;
-  void saved(const trace::ValueKey& value) override;
-  void used(const trace::ValueKey& value, int block) override;
-  void begin_copies(const trace::ValueKey& value) override;
+  void saved(const trace::ActivationKey& value) override;
+  void used(const trace::ActivationKey& value, int block) override;
+  void begin_copies(const trace::ActivationKey& value) override;
   void end_copies() override;
-  void begin_rerun(const trace::ValueKey& value) override;
+  void begin_rerun(const trace::ActivationKey& value) override;
   void end_rerun() override;
 
   // Backward has no call: it begins with the first saved tensor that is requested. The forward of a further micro-batch
@@ -65,19 +65,19 @@ class StepTraceRecorder final : public program::OpObserver, public trace::Activa
   void begin_part(const trace::RegionId& region);
   void sample();
   trace::TraceEvent& add(trace::EventKind kind, trace::TrackRole role, const std::string& name, int64_t start_ns);
-  trace::ValueId id_of(const trace::ValueKey& value);
+  trace::ValueId id_of(const trace::ActivationKey& value);
   void put_values_in_order(trace::Trace& trace);
-  trace::TracedValue describe(const trace::ValueKey& value) const;
+  trace::TracedActivation describe(const trace::ActivationKey& value) const;
   std::string block_name(int block, bool after_blocks) const;
   std::string name_of(const trace::RegionId& region) const;
   void add_disk_events();
-  void add_phases(const trace::HostToDeviceClock& clock, trace::Trace& trace) const;
-  void add_moments(const trace::HostToDeviceClock& clock, trace::Trace& trace) const;
+  void add_phases(const trace::HostPartDeviceTimes& clock, trace::Trace& trace) const;
+  void add_moments(const trace::HostPartDeviceTimes& clock, trace::Trace& trace) const;
 
   const plan::ProgramFacts& facts_;
   profiler::Profiler& profiler_;
   step::PlanExecutor& executor_;
-  const MemoryOwners& owners_;
+  const DeviceMemoryByOwner& owners_;
   MemoryCurveRecorder memory_;
   bool timed_ = false;  // false in the step that memory_ samples
   trace::Trace host_;   // tracks, names, values and the host's events

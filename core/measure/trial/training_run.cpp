@@ -16,7 +16,7 @@
 #include "core/base/layout.h"
 #include "core/base/median.h"
 #include "core/base/scoped_timer.h"
-#include "core/engine/state/state_folder.h"
+#include "core/engine/state/saved_states_folder.h"
 #include "core/measure/profiler/loaded_torch.h"
 #include "core/measure/trial/deterministic_scope.h"
 #include "core/measure/trial/training_saver.h"
@@ -37,7 +37,7 @@ constexpr std::string_view kLock = "lock", kRankLock = "lock-rank";
 
 // Only one training at a time writes states. Each rank holds a lock. Rank 0 also waits for the locks of ranks that this
 // run does not have.
-FileLock lock(const state::StateFolder& folder) {
+FileLock lock(const state::SavedStatesFolder& folder) {
   const state::SavingRank& ranks = folder.rank();
   const auto take = [&](const std::string& name) { return FileLock(folder.root() / name, folder.files(), kOthersEnd); };
   if (ranks.rank > 0) return take(std::string(kRankLock) + std::to_string(ranks.rank));
@@ -49,7 +49,7 @@ FileLock lock(const state::StateFolder& folder) {
 
 class TrainingRun {
  public:
-  TrainingRun(const plan::TrainingRunRequest& request, StepRunner& runner, FrameWriter& frames)
+  TrainingRun(const plan::TrainingRunRequest& request, StepRunner& runner, TrialFrameWriter& frames)
       : request_(request),
         runner_(runner),
         frames_(frames),
@@ -57,7 +57,7 @@ class TrainingRun {
         state_(runner, *optimizer_),
         folder_(request.folder),
         lock_((folder_.set_rank(saving_rank(request)), folder_.make(), lock(folder_))),
-        saves_(request, runner, state_, folder_, [this](const result::SaveResult& save) { report_save(save); }) {
+        saves_(request, runner, state_, folder_, [this](const result::StateSaveResult& save) { report_save(save); }) {
     result_.device = runner.device().name();
     result_.torch = profiler::loaded_torch();
     folder_.set_settings(plan::resume_settings(request.trial.model, training()));
@@ -185,7 +185,7 @@ class TrainingRun {
     frames_.phase("train", static_cast<int>(step()), training().steps, text);
   }
 
-  void report_save(const result::SaveResult& save) {
+  void report_save(const result::StateSaveResult& save) {
     result_.saves.push_back(save);
     const std::string of = "step " + std::to_string(save.step);
     frames_.phase("saved", static_cast<int>(save.step), training().steps,
@@ -203,10 +203,10 @@ class TrainingRun {
 
   const plan::TrainingRunRequest& request_;
   StepRunner& runner_;
-  FrameWriter& frames_;
+  TrialFrameWriter& frames_;
   std::unique_ptr<optimizer::Optimizer> optimizer_;
   TrainingState state_;
-  state::StateFolder folder_;
+  state::SavedStatesFolder folder_;
   FileLock lock_;
   result::TrainingResult result_;
   int64_t saved_ = 0;    // the last step for which a save was begun
@@ -216,7 +216,7 @@ class TrainingRun {
 
 }  // namespace
 
-result::TrainingResult train(const plan::TrainingRunRequest& request, StepRunner& runner, FrameWriter& frames) {
+result::TrainingResult train(const plan::TrainingRunRequest& request, StepRunner& runner, TrialFrameWriter& frames) {
   return TrainingRun(request, runner, frames).run();
 }
 

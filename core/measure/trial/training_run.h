@@ -1,8 +1,8 @@
 // Trains under a plan, with saves between steps: memtune run.
 #pragma once
 
-#include "core/measure/trial/frame_writer.h"
 #include "core/measure/trial/step_runner.h"
+#include "core/measure/trial/trial_frame_writer.h"
 #include "core/plan/request/training_run_request.h"
 #include "core/record/measurement/training.h"
 
@@ -10,6 +10,6 @@ namespace memtune::trial {
 
 // A failed save is reported, and the run continues. After SIGTERM it saves and ends early. Throws UsageError for errors
 // of the user, including a state that cannot be loaded, and what ops and engines throw.
-result::TrainingResult train(const plan::TrainingRunRequest& request, StepRunner& runner, FrameWriter& frames);
+result::TrainingResult train(const plan::TrainingRunRequest& request, StepRunner& runner, TrialFrameWriter& frames);
 
 }  // namespace memtune::trial

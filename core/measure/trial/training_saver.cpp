@@ -16,7 +16,8 @@ state::SavingRank saving_rank(const plan::TrainingRunRequest& request) {
 }
 
 TrainingSaver::TrainingSaver(const plan::TrainingRunRequest& request, StepRunner& runner, const TrainingState& state,
-                             state::StateFolder& folder, std::function<void(const result::SaveResult&)> ended)
+                             state::SavedStatesFolder& folder,
+                             std::function<void(const result::StateSaveResult&)> ended)
     : host_budget_bytes_(request.trial.training.host_budget_bytes),
       ranks_(request.trial.training.ranks),
       runner_(runner),

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "core/engine/state/state_folder.h"
+#include "core/engine/state/saved_states_folder.h"
 #include "core/engine/state/state_saver.h"
 #include "core/measure/trial/step_runner.h"
 #include "core/measure/trial/training_state.h"
@@ -24,7 +24,7 @@ class TrainingSaver {
  public:
   // `ended` is called once per finished save. The others must outlive this.
   TrainingSaver(const plan::TrainingRunRequest& request, StepRunner& runner, const TrainingState& state,
-                state::StateFolder& folder, std::function<void(const result::SaveResult&)> ended);
+                state::SavedStatesFolder& folder, std::function<void(const result::StateSaveResult&)> ended);
   ~TrainingSaver() { runner_.set_before_backward(nullptr); }
   TrainingSaver(const TrainingSaver&) = delete;
   TrainingSaver& operator=(const TrainingSaver&) = delete;

@@ -252,7 +252,7 @@ TrainingState::Expected TrainingState::expect(const state::StateManifest& manife
   return expected;
 }
 
-std::vector<double> TrainingState::load(const state::StateFolder& folder, std::optional<int64_t> step) {
+std::vector<double> TrainingState::load(const state::SavedStatesFolder& folder, std::optional<int64_t> step) {
   at::NoGradGuard no_grad;
   Expected expected;
   std::vector<double> losses;

@@ -21,7 +21,7 @@
 
 #include "core/engine/optimizer/optimizer.h"
 #include "core/engine/state/async_snapshot.h"
-#include "core/engine/state/state_folder.h"
+#include "core/engine/state/saved_states_folder.h"
 #include "core/engine/state/state_manifest.h"
 #include "core/measure/trial/step_runner.h"
 #include "core/measure/trial/training_state_tensor.h"
@@ -45,7 +45,7 @@ class TrainingState {
 
   // Loads the newest state, or that of `step`, and returns its losses. Throws as state::load. Throws UsageError with
   // all differences if it is of another model or another training (by the folder's settings); nothing is changed then.
-  std::vector<double> load(const state::StateFolder& folder, std::optional<int64_t> step);
+  std::vector<double> load(const state::SavedStatesFolder& folder, std::optional<int64_t> step);
 
  private:
   using Items = std::vector<TrainingStateTensor>;

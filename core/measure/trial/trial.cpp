@@ -43,7 +43,7 @@ constexpr const char* kOfAllocator = "reserved by PyTorch";  // in CUDA's messag
 
 class Trial {
  public:
-  Trial(const plan::TrialRequest& request, StepRunner& runner, FrameWriter& frames)
+  Trial(const plan::TrialRequest& request, StepRunner& runner, TrialFrameWriter& frames)
       : request_(request), frames_(frames), runner_(runner), device_(runner.device()), gradients_(request, runner) {
     result_.strategy = request.plan.strategy;
     result_.device = device_.name();
@@ -318,7 +318,7 @@ class Trial {
   }
 
   const plan::TrialRequest& request_;
-  FrameWriter& frames_;
+  TrialFrameWriter& frames_;
   StepRunner& runner_;
   device::Device& device_;
   std::unique_ptr<optimizer::Optimizer> optimizer_;
@@ -346,11 +346,11 @@ std::unique_ptr<ModelSession> surveyed(const plan::TrialRequest& request) {
 
 }  // namespace
 
-Measurement run_trial(const plan::TrialRequest& request, StepRunner& runner, FrameWriter& frames) {
+Measurement run_trial(const plan::TrialRequest& request, StepRunner& runner, TrialFrameWriter& frames) {
   return Trial(request, runner, frames).run();
 }
 
-void inspect(const plan::TrialRequest& request, FrameWriter& frames) {
+void inspect(const plan::TrialRequest& request, TrialFrameWriter& frames) {
   frames.phase("load", 1, 1);
   const std::unique_ptr<ModelSession> session = surveyed(request);
   plan::ProgramFacts facts = session->facts();

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/model/frontend/loss.h"
-#include "core/model/frontend/model_probe.h"
+#include "core/model/frontend/model_probe_result.h"
 #include "core/model/program/program.h"
 
 namespace memtune::frontend {
@@ -24,7 +24,7 @@ enum class HeadKind {
 HeadKind head_for(LossKind loss);
 
 struct LoweringOptions {
-  plan::ModelSource model;
+  plan::ModelAndInputSource model;
   std::string dtype;  // canonical name; floating parameters and buffers are cast to it; "": as stored
   c10::Device device = c10::kCPU;
   int64_t seed = 0;                // for random weights
@@ -44,7 +44,7 @@ AttentionImplementation parse_attention(const std::string& text);  // throws Usa
 class FrontEnd {
  public:
   virtual ~FrontEnd() = default;
-  virtual bool claims(const ModelProbe& probe) const = 0;
+  virtual bool claims(const ModelProbeResult& probe) const = 0;
   // Returns the model in training mode, on the device, without a loss. Throws a one-line UsageError if it cannot be
   // trained.
   virtual program::Program lower(const LoweringOptions& source) const = 0;

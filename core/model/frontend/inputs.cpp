@@ -14,7 +14,7 @@
 #include "core/model/frontend/input_guess.h"
 #include "core/model/frontend/model_output.h"
 #include "core/model/frontend/rejection.h"
-#include "core/model/frontend/requested_inputs.h"
+#include "core/model/frontend/requested_input_specs.h"
 #include "core/model/frontend/token_rows.h"
 #include "core/model/program/interpreter.h"
 #include "core/model/program/module_state_guard.h"
@@ -42,7 +42,7 @@ class BatchMaker {
     generator_.set_current_seed(static_cast<uint64_t>(request.training.seed));
   }
 
-  Batch make() {
+  TrainingBatch make() {
     check_names();
     if (request_.training.pack && is_of_completions(loss_))
       throw UsageError("--loss " + to_string(loss_) + " takes a row for each completion: leave out --pack");
@@ -418,16 +418,17 @@ class BatchMaker {
   std::vector<std::string> names_;  // inputs of the model, then those that only the loss uses
   bool padded_;
   std::string target_;
-  RequestedInputs described_;
+  RequestedInputSpecs described_;
   at::Generator generator_;  // on the CPU, so that every device gets the same values
   bool pending_target_ = false;
   std::map<std::string, at::Tensor> on_host_;  // tensors of the batch, by name
-  Batch batch_;
+  TrainingBatch batch_;
 };
 
 }  // namespace
 
-Batch make_batch(const plan::TrialRequest& request, LossKind loss, const program::Program& model, c10::Device device) {
+TrainingBatch make_batch(const plan::TrialRequest& request, LossKind loss, const program::Program& model,
+                         c10::Device device) {
   return BatchMaker(request, loss, model, device).make();
 }
 

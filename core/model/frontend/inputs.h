@@ -12,7 +12,7 @@
 
 namespace memtune::frontend {
 
-struct Batch {
+struct TrainingBatch {
   std::vector<at::Tensor> tensors;     // in the order of the program's inputs, then of the loss; on the device
   std::vector<plan::InputSpec> specs;  // specs of `tensors`, resolved
   std::vector<std::string> guessed;    // specs that are guessed
@@ -30,6 +30,7 @@ struct Batch {
 // Synthetic float32 inputs get the dtype of the parameters if the model is cast. A "target" without a description is
 // made from the model's output (classes: size of dimension 1, or of the only dimension). This runs the model once
 // without gradients and undoes side effects on buffers and generators.
-Batch make_batch(const plan::TrialRequest& request, LossKind loss, const program::Program& model, c10::Device device);
+TrainingBatch make_batch(const plan::TrialRequest& request, LossKind loss, const program::Program& model,
+                         c10::Device device);
 
 }  // namespace memtune::frontend

@@ -7,9 +7,9 @@
 #include "core/base/text.h"
 #include "core/base/vocabulary.h"
 #include "core/model/frontend/emitter.h"
+#include "core/model/frontend/extracted_output_layer.h"
 #include "core/model/frontend/model_output.h"
-#include "core/model/frontend/output_layer.h"
-#include "core/model/frontend/requested_inputs.h"
+#include "core/model/frontend/requested_input_specs.h"
 #include "core/model/frontend/sentence_embedding.h"
 #include "core/model/ops/chunked_log_probs.h"
 #include "core/model/ops/linear_cross_entropy.h"
@@ -72,10 +72,12 @@ Value causal_lm(Emitter& emit, Value output, Value target) {
   return emit.op("aten::cross_entropy_loss", "", {flat, shifted_labels(emit, target)});
 }
 
-Value bias_of(Emitter& emit, const OutputLayer& layer) { return layer.bias ? *layer.bias : emit.constant(IValue()); }
+Value bias_of(Emitter& emit, const ExtractedOutputLayer& layer) {
+  return layer.bias ? *layer.bias : emit.constant(IValue());
+}
 
 // For both losses over tokens. The sums are the same, in another order.
-Value without_logits(Emitter& emit, const OutputLayer& layer, Value target, const LossImplementation& how) {
+Value without_logits(Emitter& emit, const ExtractedOutputLayer& layer, Value target, const LossImplementation& how) {
   static const c10::FunctionSchema schema = torch::jit::parseSchema(
       "memtune::linear_cross_entropy(Tensor hidden, Tensor weight, Tensor? bias, Tensor labels) -> Tensor");
   const Emitter::InRegion region(emit, "loss", "loss");
@@ -113,7 +115,7 @@ ops::LogitScaling scaling_of(const std::vector<ops::LogitOp>& steps, LossKind lo
 }
 
 // Log probabilities of each row's next tokens, [rows, length - 1]; 0 for tokens outside of the completion.
-Value completion_log_probs(Emitter& emit, LossKind loss, const OutputLayer& layer, Value tokens,
+Value completion_log_probs(Emitter& emit, LossKind loss, const ExtractedOutputLayer& layer, Value tokens,
                            Value completion_mask) {
   static const c10::FunctionSchema schema = torch::jit::parseSchema(
       "memtune::chunked_log_probs(Tensor hidden, Tensor weight, Tensor? bias, Tensor labels) -> Tensor");
@@ -130,7 +132,7 @@ Value completion_log_probs(Emitter& emit, LossKind loss, const OutputLayer& laye
 }
 
 // DPOTrainer of TRL 1.16 with precompute_ref_log_probs: loss_type sigmoid, beta 0.1.
-Value dpo(Emitter& emit, const OutputLayer& layer, Value tokens, const Values& others) {
+Value dpo(Emitter& emit, const ExtractedOutputLayer& layer, Value tokens, const Values& others) {
   constexpr double kBeta = 0.1;
   const Emitter::InRegion region(emit, "loss", "loss");
   const Value each = completion_log_probs(emit, LossKind::dpo, layer, tokens, others[0]);
@@ -148,7 +150,7 @@ struct KlRows {
 };
 
 // Summed log probabilities of `of_others`, [rows]. A copy of the model computes them first, without gradients.
-Value kl_log_probs(Emitter& emit, Program& program, OutputLayer layer, Value tokens, const KlRows& of_others) {
+Value kl_log_probs(Emitter& emit, Program& program, ExtractedOutputLayer layer, Value tokens, const KlRows& of_others) {
   std::vector<program::Op> model = std::exchange(program.body.ops, {});
   SlotMap copies = {{tokens.slot, of_others.tokens.slot}};
   for (size_t i = 0; i < program.inputs.size(); ++i)
@@ -171,7 +173,7 @@ Value kl_log_probs(Emitter& emit, Program& program, OutputLayer layer, Value tok
 }
 
 // KTOTrainer of TRL 1.16 with precompute_ref_log_probs: loss_type kto, beta 0.1, weights 1.
-Value kto(Emitter& emit, Program& program, const OutputLayer& layer, Value tokens, const Values& others) {
+Value kto(Emitter& emit, Program& program, const ExtractedOutputLayer& layer, Value tokens, const Values& others) {
   constexpr double kBeta = 0.1, kWeight = 1;
   const Value kl_sums = kl_log_probs(emit, program, layer, tokens, {others[4], others[5], others[6]});
   const Emitter::InRegion region(emit, "loss", "loss");
@@ -209,7 +211,7 @@ Value size_difference(Emitter& emit, Value size, Value less) {
 
 // GRPOTrainer of TRL 1.16 without a reference model: loss_type dapo, epsilon 0.2, temperature 1,
 // importance_sampling_level token.
-Value grpo(Emitter& emit, const OutputLayer& layer, Value tokens, const Values& others) {
+Value grpo(Emitter& emit, const ExtractedOutputLayer& layer, Value tokens, const Values& others) {
   constexpr double kEpsilon = 0.2;
   const Emitter::InRegion region(emit, "loss", "loss");
   const auto length = [&](Value of) { return emit.op("aten::size", "int", {of, 1}); };
@@ -344,10 +346,10 @@ Program with_loss(Program program, LossKind loss, const std::string& target, con
     result = chosen(emit, program, loss, output);
     if (how.kind != LossImplementation::Kind::plain) {
       refuse_implementation(loss, how);
-      const OutputLayer layer = extract_output_layer(program, result, "--loss-impl", kRemedyForImplementation);
+      const ExtractedOutputLayer layer = extract_output_layer(program, result, "--loss-impl", kRemedyForImplementation);
       result = without_logits(emit, layer, find_or_add(emit, program, target), how);
     } else if (is_of_completions(loss)) {
-      const OutputLayer layer =
+      const ExtractedOutputLayer layer =
           extract_output_layer(program, result, "--loss " + to_string(loss), kRemedyForCompletions);
       const Value tokens = find_or_add(emit, program, target);
       Values others;

@@ -47,8 +47,8 @@ inline constexpr char kPaddingOfKl[] = "KL_attention_mask", kOldLogProbs[] = "ol
 // Returns the model followed by the loss (none: by its whole output), with numbered ops and known last uses: ready to
 // run. `target`: the input that the loss compares with, one of the model's or a new last input. `output`: the part of
 // the output to compare (answer.h). For embedding the model runs in columns (columns.h) and has no target. Unless `how`
-// is plain, the loss replaces the model's output layer (output_layer.h); throws UsageError if it cannot. dpo, kto and
-// grpo always replace it, and their target is the input of tokens.
+// is plain, the loss replaces the model's output layer (extracted_output_layer.h); throws UsageError if it cannot. dpo,
+// kto and grpo always replace it, and their target is the input of tokens.
 program::Program with_loss(program::Program model, LossKind loss, const std::string& target,
                            const std::string& output = "", const LossImplementation& how = {});
 

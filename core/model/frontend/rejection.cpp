@@ -31,7 +31,7 @@ std::string baked_in(const plan::TrainingSettings& training) {
 
 }  // namespace
 
-UsageError rejection(const plan::TrainingSettings& training, const std::string& kind, const Batch& batch,
+UsageError rejection(const plan::TrainingSettings& training, const std::string& kind, const TrainingBatch& batch,
                      const std::exception& error, const std::string& where) {
   std::vector<std::string> specs;
   for (const auto& spec : batch.specs) specs.push_back(plan::to_string(spec));
@@ -46,7 +46,7 @@ UsageError rejection(const plan::TrainingSettings& training, const std::string& 
   return UsageError(text);
 }
 
-void rethrow_as_rejection(const plan::TrainingSettings& training, const std::string& kind, const Batch& batch,
+void rethrow_as_rejection(const plan::TrainingSettings& training, const std::string& kind, const TrainingBatch& batch,
                           const std::string& where) try {
   throw;
 } catch (const c10::OutOfMemoryError&) {

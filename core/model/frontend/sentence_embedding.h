@@ -4,7 +4,7 @@
 #include <c10/core/Device.h>
 
 #include "core/model/frontend/emitter.h"
-#include "core/model/transformers/sentence_modules.h"
+#include "core/model/transformers/sentence_pooling_config.h"
 
 namespace memtune::frontend {
 

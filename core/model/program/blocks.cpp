@@ -48,9 +48,11 @@ std::string last_part(const std::string& path) { return path.substr(path.rfind('
 
 // Checks whether an output of region `from` reaches region `to`. Blocks of a stage form a chain; experts of one layer
 // do not.
-class Chain {
+class ChainPlanningProblem {
  public:
-  Chain(const Program& program, int from, int to) : program_(program), from_(from), to_(to) { visit(program.body); }
+  ChainPlanningProblem(const Program& program, int from, int to) : program_(program), from_(from), to_(to) {
+    visit(program.body);
+  }
   bool reaches() const { return reaches_; }
 
  private:
@@ -238,7 +240,7 @@ class BlockFinder {
     const auto is_row = [this](size_t least) {
       return [this, least](const auto& named) {
         const std::vector<int>& row = named.second;
-        return row.size() >= least && Chain(program_, row[0], row[1]).reaches();
+        return row.size() >= least && ChainPlanningProblem(program_, row[0], row[1]).reaches();
       };
     };
     return std::any_of(lists.begin(), lists.end(), is_row(2)) || std::any_of(names.begin(), names.end(), is_row(3));

@@ -9,7 +9,7 @@
 
 #include "core/base/error.h"
 #include "core/model/ops/autocast.h"
-#include "core/model/program/parameter_hooks.h"
+#include "core/model/program/parameter_read_hooks.h"
 #include "core/model/program/program.h"
 
 namespace memtune::program {
@@ -33,7 +33,7 @@ class Interpreter {
 
   // Called around ops that read parameters, outside of the observer's calls. Null (default): all parameters are
   // resident.
-  void set_parameters(ParameterHooks* parameters) { parameters_ = parameters; }
+  void set_parameters(ParameterReadHooks* parameters) { parameters_ = parameters; }
 
   // `inputs` in the order of Program::body.inputs; an undefined tensor becomes None. No value is held after return or
   // exception. Throws what the ops throw, and UsageError for what cannot be run.
@@ -55,7 +55,7 @@ class Interpreter {
   std::vector<c10::IValue> environment_;  // by slot; constants are filled in once
   Stack stack_;                           // of the running op
   OpObserver* observer_ = nullptr;
-  ParameterHooks* parameters_ = nullptr;
+  ParameterReadHooks* parameters_ = nullptr;
   const Op* running_ = nullptr;
 
   // Scopes that are entered and not yet left. Destroying one restores the previous state.

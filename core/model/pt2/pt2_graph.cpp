@@ -27,7 +27,7 @@ double real(const json& value) {
 
 // --- arguments ---
 
-Pt2ArgumentValue constant(Pt2ArgumentKind kind, const json& value) {
+Pt2ValueOrConstant constant(Pt2ArgumentKind kind, const json& value) {
   switch (kind) {
     case Pt2ArgumentKind::none: return {};
     case Pt2ArgumentKind::tensor: return {json_word(value.at("name")), {}};
@@ -39,20 +39,20 @@ Pt2ArgumentValue constant(Pt2ArgumentKind kind, const json& value) {
   }
 }
 
-Pt2ArgumentValue symbolic(Pt2ArgumentKind kind, const json& value) {
+Pt2ValueOrConstant symbolic(Pt2ArgumentKind kind, const json& value) {
   const auto [tag, held] = json_union(value);
-  return tag == "as_name" ? Pt2ArgumentValue{json_word(*held), {}} : constant(kind, *held);
+  return tag == "as_name" ? Pt2ValueOrConstant{json_word(*held), {}} : constant(kind, *held);
 }
 
-Pt2ArgumentValue optional_tensor(Pt2ArgumentKind kind, const json& value) {
+Pt2ValueOrConstant optional_tensor(Pt2ArgumentKind kind, const json& value) {
   const auto [tag, held] = json_union(value);
-  return tag == "as_none" ? Pt2ArgumentValue{} : constant(kind, *held);
+  return tag == "as_none" ? Pt2ValueOrConstant{} : constant(kind, *held);
 }
 
 struct ValueForm {
   Pt2ArgumentKind kind;
   bool is_list = false;
-  Pt2ArgumentValue (*element)(Pt2ArgumentKind, const json&) = constant;
+  Pt2ValueOrConstant (*element)(Pt2ArgumentKind, const json&) = constant;
 };
 
 const std::map<std::string, ValueForm>& forms() {

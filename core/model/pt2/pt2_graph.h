@@ -32,7 +32,7 @@ enum class Pt2ArgumentKind {
 };
 
 // The name of a program value or, if that is empty, a constant. monostate means None.
-struct Pt2ArgumentValue {
+struct Pt2ValueOrConstant {
   std::string value;
   std::variant<std::monostate, bool, int64_t, double, std::string> constant;
 };
@@ -41,7 +41,7 @@ struct Pt2Argument {
   std::string name;  // argument name in the operator's schema; "": positional
   Pt2ArgumentKind kind = Pt2ArgumentKind::none;
   bool is_list = false;
-  std::vector<Pt2ArgumentValue> elements;  // one element unless it is a list; none for a graph
+  std::vector<Pt2ValueOrConstant> elements;  // one element unless it is a list; none for a graph
   std::shared_ptr<const Pt2Graph> graph;
 };
 

@@ -185,7 +185,7 @@ class ConfigReader {
 
   // With the width of the MLP, which these models derive from their field.
   void read_convolution() {
-    ConvolutionConfig& convolution = config_.convolution.emplace();
+    ShortConvolutionConfig& convolution = config_.convolution.emplace();
     convolution.width = fields_.size("conv_L_cache", 1000);
     convolution.bias = fields_.chosen({"conv_bias", false});
     std::vector<std::string> kinds;
@@ -249,7 +249,7 @@ class ConfigReader {
   void read_layers_apart() {
     config_.layer_configs = read_layer_configs(fields_, config_, read_windowed_layers());
     if (family_.altup) config_.altup = read_altup(fields_);
-    LayerInputConfig inputs;
+    PerLayerEmbeddingConfig inputs;
     object_.read("hidden_size_per_layer_input", inputs.width, 0, kMaxSize);
     if (inputs.width == 0 && family_.altup) fields_.refuse("hidden_size_per_layer_input", "must be at least 1");
     if (inputs.width == 0) return;
@@ -258,7 +258,7 @@ class ConfigReader {
   }
 
   void read_latent_heads() {
-    LatentConfig& latent = config_.latent.emplace();
+    LatentAttentionConfig& latent = config_.latent.emplace();
     if (fields_.has("q_lora_rank") && !fields_.was_null("q_lora_rank")) latent.query_rank = fields_.size("q_lora_rank");
     latent.rank = fields_.size("kv_lora_rank");
     latent.plain = fields_.size("qk_nope_head_dim");

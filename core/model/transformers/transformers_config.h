@@ -28,7 +28,7 @@ struct MoeConfig {
 
 // Multi-head latent attention: a vector of `rank` per token gives the keys' plain part and the values of all heads; a
 // rotated part of keys is common to all heads.
-struct LatentConfig {
+struct LatentAttentionConfig {
   int64_t query_rank = 0;  // 0: queries come from the input directly
   int64_t rank = 0;
   int64_t plain = 0, rotated = 0, value = 0;  // widths per head
@@ -37,7 +37,7 @@ struct LatentConfig {
 };
 
 // Causal, over each channel by itself.
-struct ConvolutionConfig {
+struct ShortConvolutionConfig {
   int64_t width = 0;  // of the kernel, in tokens
   bool bias = false;
   std::vector<bool> layers;  // that have it instead of attention
@@ -77,7 +77,7 @@ struct AltupConfig {
 };
 
 // A second embedding gives each layer a vector per token.
-struct LayerInputConfig {
+struct PerLayerEmbeddingConfig {
   int64_t vocabulary = 0, width = 0;
 };
 
@@ -96,10 +96,10 @@ struct TransformersConfig {
   bool headless() const { return class_name.ends_with("Model") && !class_name.ends_with("HeadModel"); }
   int64_t vocabulary = 0, hidden = 0, layers = 0, mlp = 0;
   int64_t heads = 0, kv_heads = 0, head_width = 0;
-  std::optional<LatentConfig> latent;
+  std::optional<LatentAttentionConfig> latent;
   int64_t value_width() const { return latent ? latent->value : head_width; }
   std::vector<LayerConfig> layer_configs;  // empty: all layers are alike
-  std::optional<LayerInputConfig> layer_inputs;
+  std::optional<PerLayerEmbeddingConfig> layer_inputs;
   std::vector<bool> image_layers;  // of layers that attend to images, which text skips
   std::optional<AltupConfig> altup;
   double sparsity = 0;  // of LayerConfig, while a layer is written
@@ -114,7 +114,7 @@ struct TransformersConfig {
   bool query_norm = false, parallel = false;
   double epsilon = 0;
   int64_t table_width = 0;             // PositionEncoding::rotary: rotated part of a head
-  std::vector<int64_t> table_windows;  // by layer, of AttentionScoreKind::seen_by_table; 0: unlimited
+  std::vector<int64_t> table_windows;  // by layer, of EagerAttentionFormula::seen_by_table; 0: unlimited
   std::optional<double> clipped;       // queries, keys and values are clamped to this
   std::string activation;              // silu | gelu | gelu_pytorch_tanh | gelu_new | relu | relu2 | xielu | bloom_gelu
   double weight_deviation = 0;
@@ -128,7 +128,7 @@ struct TransformersConfig {
   int64_t query_period = 0;
   std::vector<int> turned_by;  // by layer: index into `rotary`; -1: none
   std::optional<MoeConfig> experts;
-  std::optional<ConvolutionConfig> convolution;
+  std::optional<ShortConvolutionConfig> convolution;
   std::optional<DeltaNetConfig> delta_net;
   std::optional<StateSpaceConfig> state_space;
   std::optional<double> logit_cap, logit_scale;

@@ -61,7 +61,7 @@ void read_groups(ConfigFieldReader& fields, MoeConfig& experts) {
 }  // namespace
 
 MoeConfig read_experts(ConfigFieldReader& fields, int64_t layers) {
-  const ExpertsOfFamily& names = fields.family().experts;
+  const FamilyMoeConventions& names = fields.family().experts;
   refuse_what_is_not_built(fields);
   MoeConfig experts;
   const char* const local = fields.has("num_local_experts") ? "num_local_experts" : "num_experts";

@@ -22,16 +22,16 @@ const std::vector<WeightRenaming> kGraniteMoeNames = {{".experts.gate_up_proj", 
                                                       {".experts.down_proj", ".output_linear.weight"},
                                                       {".router.weight", ".router.layer.weight"}};
 constexpr FamilyModuleNames kGraniteMoeModules = {.gate_and_up = "input_linear", .down = "output_linear"};
-constexpr ExpertsOfFamily kGraniteExperts = {.width = "intermediate_size",
-                                             .shared_width = "shared_intermediate_size",
-                                             .block = "block_sparse_moe",
-                                             .block_class = "MoE",
-                                             .router = "router",
-                                             .shared = "shared_mlp",
-                                             .stored = "block_sparse_moe",
-                                             .routing = RouterKind::softmax_of_best,
-                                             .sharing = SharedExpertKind::beside};
-constexpr ExpertsOfFamily deepseek_experts(std::string_view block_class, RouterKind routing) {
+constexpr FamilyMoeConventions kGraniteExperts = {.width = "intermediate_size",
+                                                  .shared_width = "shared_intermediate_size",
+                                                  .block = "block_sparse_moe",
+                                                  .block_class = "MoE",
+                                                  .router = "router",
+                                                  .shared = "shared_mlp",
+                                                  .stored = "block_sparse_moe",
+                                                  .routing = RouterKind::softmax_of_best,
+                                                  .sharing = SharedExpertKind::beside};
+constexpr FamilyMoeConventions deepseek_experts(std::string_view block_class, RouterKind routing) {
   return {.width = "moe_intermediate_size",
           .count = "n_routed_experts",
           .shared_width = "moe_intermediate_size",
@@ -42,7 +42,7 @@ constexpr ExpertsOfFamily deepseek_experts(std::string_view block_class, RouterK
           .routing = routing,
           .sharing = SharedExpertKind::after};
 }
-constexpr ExpertsOfFamily kDeepseekExperts = deepseek_experts("MoE", RouterKind::sigmoid_in_groups);
+constexpr FamilyMoeConventions kDeepseekExperts = deepseek_experts("MoE", RouterKind::sigmoid_in_groups);
 constexpr std::string_view kDeltaNetSizes = R"({"linear_conv_kernel_dim": 4, "linear_key_head_dim": 128,
     "linear_value_head_dim": 128, "linear_num_key_heads": 16, "linear_num_value_heads": 32})";
 TransformersFamily qwen2_vl(std::string_view type, std::string_view class_prefix) {
@@ -674,7 +674,7 @@ const std::vector<TransformersFamily>& transformers_families() {
        .shared_norm = true,
        .padded = false,
        .table = PositionEncoding::rotary,
-       .scoring = AttentionScoreKind::divided,
+       .scoring = EagerAttentionFormula::divided,
        .only_attention = "eager",
        .wide_mlp = true,
        .defaults = R"({"activation_function": "gelu_new", "layer_norm_epsilon": 1e-05, "rotary_dim": 64})"},
@@ -691,7 +691,7 @@ const std::vector<TransformersFamily>& transformers_families() {
        .shared_norm = true,
        .padded = false,
        .table = PositionEncoding::rotary_in_float,
-       .scoring = AttentionScoreKind::masked_first,
+       .scoring = EagerAttentionFormula::masked_first,
        .only_attention = "eager",
        .wide_mlp = true,
        .defaults = R"({"activation_function": "gelu_new", "layer_norm_epsilon": 1e-05, "rotary_dim": 64})"},
@@ -712,7 +712,7 @@ const std::vector<TransformersFamily>& transformers_families() {
        .output_bias = kAlways,
        .mlp_bias = kAlways,
        .padded = false,
-       .scoring = AttentionScoreKind::seen_by_table,
+       .scoring = EagerAttentionFormula::seen_by_table,
        .local_layers = true,
        .only_attention = "eager",
        .wide_mlp = true,
@@ -745,7 +745,7 @@ const std::vector<TransformersFamily>& transformers_families() {
        .mlp = MlpKind::plain,
        .padded = false,
        .table = PositionEncoding::biases,
-       .scoring = AttentionScoreKind::biased,
+       .scoring = EagerAttentionFormula::biased,
        .activation = "gelu",
        .attn_config = true,
        .only_attention = "eager",
@@ -782,7 +782,7 @@ const std::vector<TransformersFamily>& transformers_families() {
        .mlp_bias = kAlways,
        .padded = false,
        .table = PositionEncoding::biases_by_mask,
-       .scoring = AttentionScoreKind::bias_product,
+       .scoring = EagerAttentionFormula::bias_product,
        .activation = "bloom_gelu",
        .embedding_norm = "word_embeddings_layernorm",
        .only_attention = "eager",
@@ -820,7 +820,7 @@ const std::vector<TransformersFamily>& transformers_families() {
        .position_offset = 2,
        .scaled_queries = true,
        .table = PositionEncoding::sinusoidal,
-       .scoring = AttentionScoreKind::bounded,
+       .scoring = EagerAttentionFormula::bounded,
        .scales_embedding = true,
        .draws_layerdrop = true,
        .only_attention = "eager",

@@ -99,7 +99,7 @@ enum class PositionEncoding {
   biases_by_mask,   // the same, of positions that the padding mask counts
 };
 // How eager attention computes scores, to which it adds the mask.
-enum class AttentionScoreKind {
+enum class EagerAttentionFormula {
   scaled,         // products times a scale
   divided,        // products of float32, divided by the root of the width
   masked_first,   // the same, after the mask
@@ -151,7 +151,7 @@ struct ConfigFlag {
   bool otherwise = false;
 };
 
-struct ExpertsOfFamily {
+struct FamilyMoeConventions {
   // Fields of config.json.
   ConfigFlag enabled = {"", true};
   const char* width = "";  // "": no experts
@@ -189,7 +189,7 @@ struct TransformersFamily {
   QkvLayout projections = QkvLayout::apart;
   DeltaNetLayout delta_net = DeltaNetLayout::none;
   MlpKind mlp = MlpKind::gated;
-  ExpertsOfFamily experts = {};
+  FamilyMoeConventions experts = {};
   std::vector<WeightRenaming> stored_names = {};
   ConfigFlag query_bias = {}, output_bias = {}, mlp_bias = {};
   ConfigFlag head_bias = {};        // of the layer that gives logits
@@ -234,7 +234,7 @@ struct TransformersFamily {
 
   // Of older decoders.
   PositionEncoding table = PositionEncoding::none;
-  AttentionScoreKind scoring = AttentionScoreKind::scaled;
+  EagerAttentionFormula scoring = EagerAttentionFormula::scaled;
   std::string_view activation = "silu";  // without a field
   std::string_view embedding_norm = {};  // a module after the embedding
   bool scales_embedding = false;         // scale_embedding: by sqrt(hidden_size) as a number

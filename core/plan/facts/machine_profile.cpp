@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <system_error>
 
-#include "core/base/builtin_profile.h"
+#include "core/base/embedded_profile_file.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/json_object_reader.h"
@@ -128,7 +128,7 @@ MachineProfile parse_machine_profile(const std::string& name, std::string_view t
 
 std::vector<std::string> machine_names() {
   std::vector<std::string> names;
-  for (const BuiltinProfile& profile : profiles())
+  for (const EmbeddedProfileFile& profile : profiles())
     if (profile.kind == kMachines) names.emplace_back(profile.name);
   return names;
 }

@@ -72,8 +72,8 @@ OpFacts read_op(const json& json, const std::string& path, const ProgramFacts& f
   return op;
 }
 
-BlockFacts read_block(const json& json, const std::string& path) {
-  BlockFacts block;
+BlockModulePath read_block(const json& json, const std::string& path) {
+  BlockModulePath block;
   JsonObjectReader object(json, path);
   object.require({"region"});
   object.read("region", block.region);
@@ -95,7 +95,7 @@ void to_json(json& out, const ProgramFacts& facts) {
   json ops = json::array();
   json blocks = json::array();
   for (const OpFacts& op : facts.ops) ops.push_back(op_json(op));
-  for (const BlockFacts& block : facts.blocks) blocks.push_back({{"region", block.region}});
+  for (const BlockModulePath& block : facts.blocks) blocks.push_back({{"region", block.region}});
   out = {{"kind", facts.kind},
          {"ops", ops},
          {"blocks", blocks},

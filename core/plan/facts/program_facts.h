@@ -37,14 +37,14 @@ struct OpFacts {
 std::string full_name(const OpFacts& op);  // "layers.0.attn/aten::linear"
 int64_t saved_bytes(const OpFacts& op);    // bytes that autograd saves of the op's results; 0 if not measured
 
-struct BlockFacts {
+struct BlockModulePath {
   std::string region;  // "layers.3"
 };
 
 struct ProgramFacts {
   std::string kind;  // "scripted" | "traced" | "exported" | "profile" | "config"
   std::vector<OpFacts> ops;
-  std::vector<BlockFacts> blocks;
+  std::vector<BlockModulePath> blocks;
   int64_t parameters = 0;  // elements; tied parameters count once
   int64_t parameter_bytes = 0;
   int64_t trained_bytes = 0;       // of parameters that require grad

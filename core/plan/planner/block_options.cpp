@@ -5,7 +5,7 @@
 #include <tuple>
 #include <utility>
 
-#include "core/plan/planner/block_graph.h"
+#include "core/plan/planner/block_recompute_graph.h"
 #include "core/plan/planner/option_selection.h"
 #include "core/plan/planner/recompute_sets.h"
 #include "core/plan/rules/plan_draft.h"
@@ -13,16 +13,16 @@
 namespace memtune::planner {
 namespace {
 
-using plan::MemoryGraph;
+using plan::OpMemoryAccessGraph;
 using plan::ProgramFacts;
 using plan::TensorPlacement;
 
 constexpr int kMoveSteps = 5;  // from nothing offloaded to everything
 
-// Makes the options of one block; memories have the numbers of its BlockGraph.
+// Makes the options of one block; memories have the numbers of its BlockRecomputeGraph.
 class OptionMaker {
  public:
-  OptionMaker(const BlockGraph& block, const BlockOptionLimits& limits)
+  OptionMaker(const BlockRecomputeGraph& block, const BlockOptionSettings& limits)
       : block_(block), limits_(limits), sets_(recompute_sets(block)), dearness_(block.memories.size()) {
     for (size_t set = 0; set < sets_.size(); ++set)
       for (size_t memory = 0; memory < dearness_.size(); ++memory)
@@ -31,13 +31,13 @@ class OptionMaker {
 
   std::vector<BlockOption> make() {
     std::vector<BlockOption> options;
-    for (const RecomputeSet& set : sets_) add_options(set, options);
+    for (const BlockRecomputeChoice& set : sets_) add_options(set, options);
     return select_options(std::move(options), limits_.most);
   }
 
  private:
   // Memories kept at the highest price of memory come first: they cost most to recompute.
-  std::vector<int> movable(const RecomputeSet& set) const {
+  std::vector<int> movable(const BlockRecomputeChoice& set) const {
     std::vector<int> memories;
     for (int memory = 0; memory < static_cast<int>(dearness_.size()); ++memory)
       if (set.kept[memory] && moves(memory)) memories.push_back(memory);
@@ -49,7 +49,7 @@ class OptionMaker {
   int64_t bytes(int memory) const { return block_.memories[memory].offloadable_bytes; }
   bool moves(int memory) const { return bytes(memory) > 0 && bytes(memory) >= limits_.offload_min_bytes; }
 
-  void add_options(const RecomputeSet& set, std::vector<BlockOption>& options) const {
+  void add_options(const BlockRecomputeChoice& set, std::vector<BlockOption>& options) const {
     const std::vector<int> movable = this->movable(set);
     int64_t all = 0;
     for (const int memory : movable) all += bytes(memory);
@@ -66,28 +66,28 @@ class OptionMaker {
     }
   }
 
-  BlockOption nothing_moved(const RecomputeSet& set) const {
+  BlockOption nothing_moved(const BlockRecomputeChoice& set) const {
     BlockOption option{.resident_bytes = set.bytes, .recompute_ms = set.ms};
     for (int memory = 0; memory < static_cast<int>(set.recomputed.size()); ++memory)
       if (set.recomputed[memory]) option.places.push_back({memory, TensorPlacement::recompute});
     return option;
   }
 
-  const BlockGraph& block_;
-  const BlockOptionLimits& limits_;
-  std::vector<RecomputeSet> sets_;  // most bytes first
-  std::vector<int> dearness_;       // by memory: the last of sets_ that keeps it
+  const BlockRecomputeGraph& block_;
+  const BlockOptionSettings& limits_;
+  std::vector<BlockRecomputeChoice> sets_;  // most bytes first
+  std::vector<int> dearness_;               // by memory: the last of sets_ that keeps it
 };
 
 // Keeps everything, for ops that get no other option.
-BlockOption nothing_placed(const BlockGraph& block) {
+BlockOption nothing_placed(const BlockRecomputeGraph& block) {
   BlockOption option;
-  for (const BlockMemoryNode& memory : block.memories) option.resident_bytes += memory.wanted ? memory.bytes : 0;
+  for (const RecomputeGraphNode& memory : block.memories) option.resident_bytes += memory.wanted ? memory.bytes : 0;
   return option;
 }
 
 // Structure of each block; equal numbers mean equal structure.
-std::vector<int> structures(const std::vector<BlockGraph>& blocks) {
+std::vector<int> structures(const std::vector<BlockRecomputeGraph>& blocks) {
   std::vector<int> of_block, first;
   for (int block = 0; block < static_cast<int>(blocks.size()); ++block) {
     const auto known =
@@ -99,8 +99,9 @@ std::vector<int> structures(const std::vector<BlockGraph>& blocks) {
 }
 
 // The first block of a structure, with the mean ms of all its blocks.
-BlockGraph representative(const std::vector<BlockGraph>& blocks, const std::vector<int>& structure, int number) {
-  BlockGraph mean;
+BlockRecomputeGraph representative(const std::vector<BlockRecomputeGraph>& blocks, const std::vector<int>& structure,
+                                   int number) {
+  BlockRecomputeGraph mean;
   double count = 0;
   for (size_t block = 0; block < blocks.size(); ++block) {
     if (structure[block] != number) continue;
@@ -109,7 +110,7 @@ BlockGraph representative(const std::vector<BlockGraph>& blocks, const std::vect
     else
       for (size_t op = 0; op < mean.ops.size(); ++op) mean.ops[op].ms += blocks[block].ops[op].ms;
   }
-  for (BlockOp& op : mean.ops) op.ms /= count;
+  for (BlockOpTime& op : mean.ops) op.ms /= count;
   return mean;
 }
 
@@ -120,22 +121,22 @@ void add_disk_options(std::vector<BlockOption>& options) {
     if (options[i].offloaded_bytes == 0) continue;
     BlockOption& option = options.emplace_back(BlockOption(options[i]));
     option.disk_bytes = option.offloaded_bytes;
-    for (MemoryPlacement& placed : option.places)
+    for (MemoryNodePlacement& placed : option.places)
       if (placed.place == TensorPlacement::host) placed.place = TensorPlacement::disk;
   }
 }
 
-std::vector<BlockOption> translated(std::vector<BlockOption> options, const BlockGraph& block) {
+std::vector<BlockOption> translated(std::vector<BlockOption> options, const BlockRecomputeGraph& block) {
   for (BlockOption& option : options)
-    for (MemoryPlacement& placed : option.places) placed.memory = block.memories[placed.memory].number;
+    for (MemoryNodePlacement& placed : option.places) placed.memory = block.memories[placed.memory].number;
   return options;
 }
 
 }  // namespace
 
-std::vector<BlockOptionSet> block_options(const ProgramFacts& facts, const MemoryGraph& graph,
-                                          const plan::StepCosts& costs, const BlockOptionLimits& limits) {
-  const std::vector<BlockGraph> blocks = block_graphs(facts, graph, costs, limits.saved_min_bytes);
+std::vector<BlockOptionSet> block_options(const ProgramFacts& facts, const OpMemoryAccessGraph& graph,
+                                          const plan::StepCosts& costs, const BlockOptionSettings& limits) {
+  const std::vector<BlockRecomputeGraph> blocks = block_graphs(facts, graph, costs, limits.saved_min_bytes);
   const std::vector<int> structure = structures(blocks);
   std::map<int, std::vector<BlockOption>> options;  // by structure
   std::vector<BlockOptionSet> choices;
@@ -156,11 +157,11 @@ std::vector<BlockOptionSet> block_options(const ProgramFacts& facts, const Memor
   return choices;
 }
 
-plan::Plan plan_of_options(std::span<const BlockOption> chosen, const ProgramFacts& facts, const MemoryGraph& graph,
-                           const BlockOptionLimits& limits, std::string name) {
+plan::Plan plan_of_options(std::span<const BlockOption> chosen, const ProgramFacts& facts,
+                           const OpMemoryAccessGraph& graph, const BlockOptionSettings& limits, std::string name) {
   plan::PlanDraft draft(facts);
   for (const BlockOption& option : chosen)
-    for (const MemoryPlacement& placed : option.places) draft.fill(graph.memories()[placed.memory], placed.place);
+    for (const MemoryNodePlacement& placed : option.places) draft.fill(graph.memories()[placed.memory], placed.place);
   plan::Plan plan;
   plan.strategy = std::move(name);
   plan.placements = draft.placements();

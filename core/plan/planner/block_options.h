@@ -14,26 +14,26 @@
 
 #include "core/plan/facts/program_facts.h"
 #include "core/plan/facts/step_costs.h"
-#include "core/plan/rules/memory_graph.h"
+#include "core/plan/rules/op_memory_access_graph.h"
 #include "core/plan/strategy/plan.h"
 
 namespace memtune::planner {
 
-struct MemoryPlacement {
-  int memory = 0;  // index into MemoryGraph::memories()
+struct MemoryNodePlacement {
+  int memory = 0;  // index into OpMemoryAccessGraph::memories()
   plan::TensorPlacement place = plan::TensorPlacement::keep;
-  bool operator==(const MemoryPlacement&) const = default;
+  bool operator==(const MemoryNodePlacement&) const = default;
 };
 
 struct BlockOption {
-  std::vector<MemoryPlacement> places = {};  // all that are not keep
-  int64_t resident_bytes = 0;                // stay on the device
+  std::vector<MemoryNodePlacement> places = {};  // all that are not keep
+  int64_t resident_bytes = 0;                    // stay on the device
   int64_t offloaded_bytes = 0;
   int64_t disk_bytes = 0;   // part of offloaded_bytes that may spill to disk
   double recompute_ms = 0;  // each op counts once
 };
 
-struct BlockOptionLimits {
+struct BlockOptionSettings {
   int64_t offload_min_bytes = plan::TransferSettings().min_bytes;  // smaller memories are not offloaded
   int64_t saved_min_bytes = plan::Plan().saved_min_bytes;          // smaller private tensors always stay
   int most = 12;                                                   // options per block; at least 2
@@ -50,11 +50,11 @@ struct BlockOptionSet {
 
 // In the order of the forward, with an entry before the blocks and one after them. `facts` must be measured; `graph`
 // and `costs` are of the same program.
-std::vector<BlockOptionSet> block_options(const plan::ProgramFacts& facts, const plan::MemoryGraph& graph,
-                                          const plan::StepCosts& costs, const BlockOptionLimits& limits);
+std::vector<BlockOptionSet> block_options(const plan::ProgramFacts& facts, const plan::OpMemoryAccessGraph& graph,
+                                          const plan::StepCosts& costs, const BlockOptionSettings& limits);
 
 // Returns the plan that applies these options; what no option names is kept.
 plan::Plan plan_of_options(std::span<const BlockOption> chosen, const plan::ProgramFacts& facts,
-                           const plan::MemoryGraph& graph, const BlockOptionLimits& limits, std::string name);
+                           const plan::OpMemoryAccessGraph& graph, const BlockOptionSettings& limits, std::string name);
 
 }  // namespace memtune::planner

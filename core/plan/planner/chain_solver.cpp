@@ -19,7 +19,7 @@ constexpr double kMargin = 1e-10;     // for rounding, relative
 // The choices found so far, with their costs.
 class ChoicePool {
  public:
-  ChoicePool(const Chain& chain, size_t most) : chain_(chain), most_(most) {}
+  ChoicePool(const ChainPlanningProblem& chain, size_t most) : chain_(chain), most_(most) {}
 
   bool add(const std::vector<int>& choice) {
     ChainCost cost = simulate(chain_, choice);
@@ -47,7 +47,7 @@ class ChoicePool {
   double best_ms() { return tidy().empty() ? std::numeric_limits<double>::infinity() : plans_.front().cost.ms; }
 
  private:
-  const Chain& chain_;
+  const ChainPlanningProblem& chain_;
   size_t most_;
   std::vector<ChainSolution> plans_;
   double worst_ms_ = std::numeric_limits<double>::infinity();
@@ -55,7 +55,7 @@ class ChoicePool {
 
 class ChainSearch {
  public:
-  ChainSearch(const Chain& chain, size_t most, const ChainSearchEffort& effort)
+  ChainSearch(const ChainPlanningProblem& chain, size_t most, const ChainSolverOptions& effort)
       : reduced_(chain), pool_(reduced_.chain(), most), most_(most), effort_(effort) {}
 
   void run() {
@@ -149,25 +149,26 @@ class ChainSearch {
   PrunedChain reduced_;
   ChoicePool pool_;
   size_t most_;
-  ChainSearchEffort effort_;
+  ChainSolverOptions effort_;
   double unhindered_ms_ = 0;  // of the choice being changed, without waits
   double lower_ms_ = std::numeric_limits<double>::infinity();
 };
 
 }  // namespace
 
-std::vector<ChainSolution> solve_best(const Chain& chain, size_t most, const ChainSearchEffort& effort) {
+std::vector<ChainSolution> solve_best(const ChainPlanningProblem& chain, size_t most,
+                                      const ChainSolverOptions& effort) {
   ChainSearch search(chain, most, effort);
   search.run();
   return search.plans();
 }
 
-double lower_bound_ms(const Chain& chain) {
+double lower_bound_ms(const ChainPlanningProblem& chain) {
   ChainSearch search(chain, 1, {});
   search.run();
   return search.lower_ms();
 }
 
-std::optional<int64_t> least_budget(const Chain& chain) { return PrunedChain(chain).least_budget(); }
+std::optional<int64_t> least_budget(const ChainPlanningProblem& chain) { return PrunedChain(chain).least_budget(); }
 
 }  // namespace memtune::planner

@@ -11,12 +11,12 @@
 #include <optional>
 #include <vector>
 
-#include "core/plan/planner/chain.h"
+#include "core/plan/planner/chain_planning_problem.h"
 
 namespace memtune::planner {
 
 // Search effort. A caller that scores the choices with a better model needs good choices, not proofs.
-struct ChainSearchEffort {
+struct ChainSolverOptions {
   size_t labels = 320'000;  // kept, of all blocks together; twice as many with a host limit
   bool pairs = true;        // also change two blocks at once, in what was found
   int steps = 1000;         // of the ascent to a better bound
@@ -28,13 +28,14 @@ struct ChainSolution {
 };
 
 // The best `most` different choices found, fastest first; empty if none fits.
-std::vector<ChainSolution> solve_best(const Chain& chain, size_t most, const ChainSearchEffort& effort = {});
+std::vector<ChainSolution> solve_best(const ChainPlanningProblem& chain, size_t most,
+                                      const ChainSolverOptions& effort = {});
 
 // No choice that fits is faster; infinity if none fits. Takes as long as solve_best().
-double lower_bound_ms(const Chain& chain);
+double lower_bound_ms(const ChainPlanningProblem& chain);
 
 // The least budget_bytes at which a choice fits; nothing if there is none. With a limit of host memory, the least
 // found: exact unless thousands of choices trade host bytes for resident ones.
-std::optional<int64_t> least_budget(const Chain& chain);
+std::optional<int64_t> least_budget(const ChainPlanningProblem& chain);
 
 }  // namespace memtune::planner

@@ -74,7 +74,7 @@ double moved_bytes(const StepCosts& costs, const StepCosts::Run& run) {
 
 }  // namespace
 
-CrossMachineTime& CrossMachineTime::operator+=(const CrossMachineTime& other) {
+SourceAndTargetTime& SourceAndTargetTime::operator+=(const SourceAndTargetTime& other) {
   from_ms += other.from_ms;
   to_ms += other.to_ms;
   return *this;
@@ -86,14 +86,14 @@ CrossMachineRoofline::CrossMachineRoofline(const plan::ProgramFacts& facts, cons
     : memory_{1 / (plan::kBytesPerMs * from.memory_gb_per_s), 1 / (plan::kBytesPerMs * to.memory_gb_per_s)} {
   std::vector<int> times(facts.ops.size());  // facts sum up an op's runs
   for (const StepCosts::Run& run : costs.runs) ++times[static_cast<size_t>(run.op)];
-  CrossMachineTime unsaved;
+  SourceAndTargetTime unsaved;
   for (const StepCosts::Run& run : costs.runs) {
     const OpFacts& op = facts.ops[static_cast<size_t>(run.op)];
     const double flops = known_flops(op) / times[static_cast<size_t>(run.op)];
     const std::string& own = op.dtype.empty() ? dtype : op.dtype;
     unknown_.push_back(multiplies(op) && flops == 0);
     by_arithmetic_.push_back(false);
-    CrossMachineTime roof;
+    SourceAndTargetTime roof;
     if (!multiplies(op)) {
       arithmetic_.push_back(plain_ratio(from, to, memory_ratio()));
       roof = moved(moved_bytes(costs, run));

@@ -1,5 +1,5 @@
 // Least time of the ops of a recorded step on two machines: to multiply at the rate of their dtype, or to move their
-// operands, whichever takes longer. Source: Williams, Waterman, Patterson, "CrossMachineRoofline", 2009.
+// operands, whichever takes longer. Source: Williams, Waterman, Patterson, "Roofline", 2009.
 //
 // Backward counts twice its forward. It includes the time of the ops before it that saved nothing, because their
 // backward runs before the next unpack.
@@ -15,9 +15,9 @@
 namespace memtune::planner {
 
 // Milliseconds on the machine that measured, and on the other.
-struct CrossMachineTime {
+struct SourceAndTargetTime {
   double from_ms = 0, to_ms = 0;
-  CrossMachineTime& operator+=(const CrossMachineTime& other);
+  SourceAndTargetTime& operator+=(const SourceAndTargetTime& other);
 };
 
 class CrossMachineRoofline {
@@ -26,8 +26,8 @@ class CrossMachineRoofline {
   CrossMachineRoofline(const plan::ProgramFacts& facts, const plan::StepCosts& costs, const plan::MachineProfile& from,
                        const plan::MachineProfile& to, const std::string& dtype);
 
-  const CrossMachineTime& forward(int run) const { return forward_[static_cast<size_t>(run)]; }
-  const CrossMachineTime& backward(int run) const { return backward_[static_cast<size_t>(run)]; }
+  const SourceAndTargetTime& forward(int run) const { return forward_[static_cast<size_t>(run)]; }
+  const SourceAndTargetTime& backward(int run) const { return backward_[static_cast<size_t>(run)]; }
 
   // Time on the other machine divided by that on this one, if only arithmetic, or only memory, is the bound.
   double arithmetic_ratio(int run) const { return arithmetic_[static_cast<size_t>(run)]; }
@@ -36,11 +36,11 @@ class CrossMachineRoofline {
   // Whether it multiplies an unknown amount; it then has no roofline.
   bool unknown(int run) const { return unknown_[static_cast<size_t>(run)]; }
 
-  CrossMachineTime moved(double bytes) const { return {memory_.from_ms * bytes, memory_.to_ms * bytes}; }
+  SourceAndTargetTime moved(double bytes) const { return {memory_.from_ms * bytes, memory_.to_ms * bytes}; }
 
  private:
-  CrossMachineTime memory_;  // per byte
-  std::vector<CrossMachineTime> forward_, backward_;
+  SourceAndTargetTime memory_;  // per byte
+  std::vector<SourceAndTargetTime> forward_, backward_;
   std::vector<double> arithmetic_;
   std::vector<bool> by_arithmetic_, unknown_;
 };

@@ -15,7 +15,7 @@
 
 namespace memtune::planner {
 
-class GatherSimulator final : schedule::UnitGatherer {
+class GatherSimulator final : schedule::ParameterGatherBackend {
  public:
   // State that earlier steps left; empty for the first step.
   struct StepState {

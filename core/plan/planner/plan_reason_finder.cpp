@@ -37,16 +37,17 @@ PlanReasons PlanReasonFinder::find() {
     }
     add(part, reasons.parts[at]);
   }
-  std::erase_if(reasons.parts, [](const BlockGroupReason& treated) {
+  std::erase_if(reasons.parts, [](const BlockGroupPolicySummary& treated) {
     return treated.kept_bytes + treated.offloaded_bytes + treated.freed_bytes == 0;
   });
   reasons.peak = peak();
   return reasons;
 }
 
-BlockGroupReason::Where PlanReasonFinder::where(size_t part) const {
-  if (part == 0) return BlockGroupReason::Where::before;
-  return part + 1 == planner_.parts_.size() ? BlockGroupReason::Where::behind : BlockGroupReason::Where::blocks;
+BlockGroupPolicySummary::Where PlanReasonFinder::where(size_t part) const {
+  if (part == 0) return BlockGroupPolicySummary::Where::before;
+  return part + 1 == planner_.parts_.size() ? BlockGroupPolicySummary::Where::behind
+                                            : BlockGroupPolicySummary::Where::blocks;
 }
 
 size_t PlanReasonFinder::part_of(int op) const {
@@ -72,9 +73,9 @@ bool PlanReasonFinder::alike(size_t a, size_t b) const {
          step_.choice[a] == step_.choice[b];
 }
 
-void PlanReasonFinder::add(size_t part, BlockGroupReason& treated) const {
+void PlanReasonFinder::add(size_t part, BlockGroupPolicySummary& treated) const {
   const BlockOption &now = chosen(part), &all = planner_.parts_[part].options.front();
-  if (where(part) == BlockGroupReason::Where::blocks) treated.blocks.push_back(static_cast<int>(part) - 1);
+  if (where(part) == BlockGroupPolicySummary::Where::blocks) treated.blocks.push_back(static_cast<int>(part) - 1);
   treated.freed_bytes += all.resident_bytes - now.resident_bytes - now.offloaded_bytes;
   treated.offloaded_bytes += now.offloaded_bytes;
   treated.kept_bytes += now.resident_bytes;
@@ -82,7 +83,7 @@ void PlanReasonFinder::add(size_t part, BlockGroupReason& treated) const {
   add_next(part, treated);
 }
 
-void PlanReasonFinder::add_times(size_t part, BlockGroupReason& treated) const {
+void PlanReasonFinder::add_times(size_t part, BlockGroupPolicySummary& treated) const {
   const int passes = planner_.costs_.passes;
   for (size_t entry = 0; entry < log_.entries.size(); ++entry) {
     if (part_of(op_at(entry)) != part) continue;
@@ -91,7 +92,7 @@ void PlanReasonFinder::add_times(size_t part, BlockGroupReason& treated) const {
   }
 }
 
-void PlanReasonFinder::add_next(size_t part, BlockGroupReason& treated) const {
+void PlanReasonFinder::add_next(size_t part, BlockGroupPolicySummary& treated) const {
   const BlockOption& now = chosen(part);
   const BlockOption* next = nullptr;
   const auto bytes = [&](const BlockOption& option) { return now.resident_bytes - option.resident_bytes; };
@@ -109,8 +110,8 @@ void PlanReasonFinder::add_next(size_t part, BlockGroupReason& treated) const {
   treated.next_ms += scale * (next->recompute_ms - now.recompute_ms);
 }
 
-void PlanReasonFinder::name(size_t part, BlockGroupReason& treated) const {
-  for (const MemoryPlacement& placed : chosen(part).places) {
+void PlanReasonFinder::name(size_t part, BlockGroupPolicySummary& treated) const {
+  for (const MemoryNodePlacement& placed : chosen(part).places) {
     const plan::MemoryNode& memory = planner_.graph_.memories()[static_cast<size_t>(placed.memory)];
     const std::string name = short_name(planner_.facts_.ops[static_cast<size_t>(memory.op)]);
     std::vector<std::string>& names = placed.place == TensorPlacement::recompute ? treated.recomputed : treated.moved;

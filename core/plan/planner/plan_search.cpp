@@ -22,7 +22,7 @@ constexpr double kUnlike = 0.1;           // by which parts that are alike may d
 constexpr size_t kAhead = 31;             // changes predicted ahead, at most
 constexpr size_t kMaxPairs = 200;         // predictions of changes of two parts in one search
 constexpr int64_t kStaging = 4, kMinStaging = 64 << 20;  // host memory that stages writes: a fraction; least bytes
-constexpr ChainSearchEffort kEffort{.labels = 12'000, .pairs = false, .steps = 200};
+constexpr ChainSolverOptions kEffort{.labels = 12'000, .pairs = false, .steps = 200};
 
 std::vector<std::vector<int>> choices_of(const std::vector<ChainSolution>& solutions) {
   std::vector<std::vector<int>> choices;
@@ -48,7 +48,7 @@ PlanSearch::PlanSearch(const Planner& planner, const PlanLimits& limits, Planner
 std::optional<PlanSearch::Choice> PlanSearch::fastest() {
   score_alike();
   for (const double link : kLinks) {
-    for (Chain chain : chains()) {
+    for (ChainPlanningProblem chain : chains()) {
       chain.out_bytes_per_ms *= link;
       chain.in_bytes_per_ms *= link;
       if (!is_good()) score_chain(std::move(chain));
@@ -61,7 +61,7 @@ std::optional<PlanSearch::Choice> PlanSearch::fastest() {
 
 PlanSearch::Choice PlanSearch::smallest() {
   score_alike();
-  for (Chain& chain : chains()) {
+  for (ChainPlanningProblem& chain : chains()) {
     chain.budget_bytes = least_budget(chain).value_or(0);
     score_all(choices_of(solve_best(chain, kScored, kEffort)));
   }
@@ -158,8 +158,8 @@ void PlanSearch::score_alike() {
 
 // A chain without the disk and, if there is a disk, one with it. The latter uses a share of host memory to stage
 // writes.
-std::vector<Chain> PlanSearch::chains() const {
-  std::vector<Chain> chains(2, chain_);
+std::vector<ChainPlanningProblem> PlanSearch::chains() const {
+  std::vector<ChainPlanningProblem> chains(2, chain_);
   chains[0].write_bytes_per_ms = chains[0].read_bytes_per_ms = 0;
   if (!planner_.limits_.disk) chains.pop_back();
   if (chains.size() == 1) return chains;
@@ -171,7 +171,7 @@ std::vector<Chain> PlanSearch::chains() const {
 
 // Peaks of the chain are rough. The next chain's budget is therefore corrected by the difference of the best choice's
 // peak to the budget. Waits of the chain are rough too: a slower link gives choices that offload less.
-void PlanSearch::score_chain(Chain chain) {
+void PlanSearch::score_chain(ChainPlanningProblem chain) {
   const int64_t base = planner_.costs_.runs.empty() ? 0 : planner_.costs_.runs.front().before_bytes;
   chain.budget_bytes = limits_.budget_bytes - base - planner_.costs_.device_overhead_bytes;
   for (int i = 0; i < kAdjustments && !is_good(); ++i) {

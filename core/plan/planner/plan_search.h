@@ -55,8 +55,8 @@ class PlanSearch {
   double disk_ms(const StepPrediction& step) const;
   void take_better(const Scored& scored);
   void score_alike();
-  std::vector<Chain> chains() const;
-  void score_chain(Chain chain);
+  std::vector<ChainPlanningProblem> chains() const;
+  void score_chain(ChainPlanningProblem chain);
   bool may_be_faster(size_t part, int option) const;
   bool gives_up(const PartOption& change) const;
   bool may_help(const Change& change) const;
@@ -83,7 +83,7 @@ class PlanSearch {
   const int variant_;
   Planner::Scores ahead_;  // predicted, but no part of `scores_` until the search comes to them
   const double least_ms_;  // lower bound of the step time
-  Chain chain_;
+  ChainPlanningProblem chain_;
   size_t scored_ = 0, max_scores_ = 1500;  // predictions of the model in this search
   const Scored* best_ = nullptr;           // of scores_, fits the limits
 };

@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "core/base/bounds.h"
-#include "core/plan/planner/issued_step.h"
 #include "core/plan/planner/plan_search.h"
-#include "core/plan/planner/state_simulator.h"
+#include "core/plan/planner/state_offload_simulator.h"
+#include "core/plan/planner/step_costs_with_host_waits.h"
 #include "core/plan/strategy/engine_preset.h"
 
 namespace memtune::planner {
@@ -98,7 +98,7 @@ int64_t usable_bytes(const PlanLimits& limits) { return limits.budget_bytes - li
 
 }  // namespace
 
-OffloadTargets tiers(const PlanLimits& limits, bool disk, bool states, const StepCosts& costs) {
+AllowedOffloadTiers tiers(const PlanLimits& limits, bool disk, bool states, const StepCosts& costs) {
   return {limits.host_budget_bytes, disk && costs.disk_write_gb_per_s > 0 && costs.disk_read_gb_per_s > 0, states};
 }
 
@@ -113,7 +113,7 @@ std::vector<PlanLimits> budget_ladder(int64_t most_bytes, int64_t least_bytes, P
   return limits;
 }
 
-Planner::Planner(const plan::ProgramFacts& facts, StepCosts costs, const OffloadTargets& tiers, unsigned cores)
+Planner::Planner(const plan::ProgramFacts& facts, StepCosts costs, const AllowedOffloadTiers& tiers, unsigned cores)
     : facts_(facts),
       graph_(facts),
       costs_(std::move(costs)),
@@ -152,9 +152,9 @@ void Planner::scale_link(double factor) {
 }
 
 // Bytes of a part are the recorded ones minus those that its option does not keep.
-Chain Planner::make_chain() const {
+ChainPlanningProblem Planner::make_chain() const {
   const std::vector<PartCosts> costs = costs_of_parts(facts_, issue_step(costs_).costs);
-  Chain chain;
+  ChainPlanningProblem chain;
   chain.out_bytes_per_ms = plan::kBytesPerMs * costs_.out_gb_per_s;
   chain.in_bytes_per_ms = plan::kBytesPerMs * costs_.in_gb_per_s;
   chain.write_bytes_per_ms = plan::kBytesPerMs * costs_.disk_write_gb_per_s;

@@ -25,7 +25,7 @@
 #include <vector>
 
 #include "core/plan/planner/block_options.h"
-#include "core/plan/planner/chain.h"
+#include "core/plan/planner/chain_planning_problem.h"
 #include "core/plan/planner/core_semaphore.h"
 #include "core/plan/planner/plan_reasons.h"
 #include "core/plan/planner/step_predictor.h"
@@ -55,7 +55,7 @@ struct PlanLimits {
 
 // Where a step under `limits` may offload to. The disk counts only if `disk` is true and its speed is known. `states`:
 // parameters and optimizer states may be offloaded.
-OffloadTargets tiers(const PlanLimits& limits, bool disk, bool states, const plan::StepCosts& costs);
+AllowedOffloadTiers tiers(const PlanLimits& limits, bool disk, bool states, const plan::StepCosts& costs);
 
 // Limits with budgets in equal steps from `most_bytes` (everything kept) down to `least_bytes`. Duplicates are dropped.
 // If most_bytes < least_bytes, there is one, with `most_bytes`. Other limits are copied from `limit`.
@@ -71,7 +71,7 @@ class Planner {
 
   // `costs` were recorded from the program of `facts`, which must outlive the planner. `tiers`: of the steps to plan;
   // the disk is used only if host memory has a budget. `cores`: that searches run on; no result depends on it.
-  Planner(const plan::ProgramFacts& facts, plan::StepCosts costs, const OffloadTargets& tiers = {},
+  Planner(const plan::ProgramFacts& facts, plan::StepCosts costs, const AllowedOffloadTiers& tiers = {},
           unsigned cores = std::thread::hardware_concurrency());
   Planner(const Planner&) = delete;
   Planner& operator=(const Planner&) = delete;
@@ -139,16 +139,16 @@ class Planner {
   PredictedPlan planned(const Choice& choice, const PlanLimits& limits, const std::string& name, Scores& scores) const;
   StepPrediction predict_on_device(const Choice& choice, const PlanLimits& limits, bool expandable_segments) const;
   std::optional<double> least_ms(const PlanLimits& limits, Variant variant) const;
-  Chain make_chain() const;
+  ChainPlanningProblem make_chain() const;
   plan::Plan make_plan(const Choice& choice, const std::string& name) const;
 
   const plan::ProgramFacts& facts_;
-  const plan::MemoryGraph graph_;
+  const plan::OpMemoryAccessGraph graph_;
   plan::StepCosts costs_;
-  const OffloadTargets tiers_;
+  const AllowedOffloadTiers tiers_;
   const double out_gb_per_s_, in_gb_per_s_;  // as recorded
   std::optional<StepPredictor> model_;
-  BlockOptionLimits limits_;
+  BlockOptionSettings limits_;
   std::optional<StepTimeLowerBound> bound_;
   std::vector<Placement> placements_;  // from nothing offloaded to most
   std::vector<BlockOptionSet> parts_;  // before the blocks, the blocks, after them

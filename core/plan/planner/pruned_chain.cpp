@@ -29,7 +29,7 @@ bool is_dominated(const std::vector<ChainOption>& options, size_t one) {
 
 }  // namespace
 
-PrunedChain::PrunedChain(const Chain& chain) : chain_(chain), original_(chain.blocks.size()) {
+PrunedChain::PrunedChain(const ChainPlanningProblem& chain) : chain_(chain), original_(chain.blocks.size()) {
   if (chain.out_bytes_per_ms > 0 && chain.in_bytes_per_ms > 0) {
     out_ms_ = 1 / chain.out_bytes_per_ms;
     in_ms_ = 1 / chain.in_bytes_per_ms;

@@ -8,15 +8,15 @@
 #include <optional>
 #include <vector>
 
-#include "core/plan/planner/chain.h"
+#include "core/plan/planner/chain_planning_problem.h"
 
 namespace memtune::planner {
 
 class PrunedChain {
  public:
-  explicit PrunedChain(const Chain& chain);
+  explicit PrunedChain(const ChainPlanningProblem& chain);
 
-  const Chain& chain() const { return chain_; }
+  const ChainPlanningProblem& chain() const { return chain_; }
   size_t size() const { return chain_.blocks.size(); }
   const std::vector<ChainOption>& options(size_t block) const { return chain_.blocks[block].options; }
 
@@ -65,7 +65,7 @@ class PrunedChain {
   std::vector<Need> needs_with(size_t block, int64_t offloaded_bytes) const;
   void thin(std::vector<Need>& needs);
 
-  Chain chain_;
+  ChainPlanningProblem chain_;
   double out_ms_ = 0, in_ms_ = 0, write_ms_ = 0, read_ms_ = 0;
   std::vector<std::vector<int>> original_;
   std::vector<std::vector<std::vector<Need>>> needs_;  // by block and option; sorted by host bytes, then disk bytes

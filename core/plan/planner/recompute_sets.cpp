@@ -25,15 +25,15 @@ std::vector<int64_t> scaled(const std::vector<double>& amounts) {
 
 class PriceSweep {
  public:
-  explicit PriceSweep(const BlockGraph& block) : block_(block) {
+  explicit PriceSweep(const BlockRecomputeGraph& block) : block_(block) {
     std::vector<double> bytes, ns;
-    for (const BlockMemoryNode& memory : block.memories) bytes.push_back(static_cast<double>(memory.bytes));
-    for (const BlockOp& op : block.ops) ns.push_back(std::max(0.0, op.ms) * 1e6);
+    for (const RecomputeGraphNode& memory : block.memories) bytes.push_back(static_cast<double>(memory.bytes));
+    for (const BlockOpTime& op : block.ops) ns.push_back(std::max(0.0, op.ms) * 1e6);
     bytes_ = scaled(bytes);
     time_ = scaled(ns);
   }
 
-  std::vector<RecomputeSet> sweep() {
+  std::vector<BlockRecomputeChoice> sweep() {
     constexpr int64_t kMore = 2 * kMaxUnits;  // more than any sum of amounts
     const Point fastest = solve(1, kMore), smallest = solve(kMore, 1);
     points_.push_back(fastest);
@@ -41,7 +41,7 @@ class PriceSweep {
       between(fastest, smallest);
       points_.push_back(smallest);
     }
-    std::vector<RecomputeSet> sets;
+    std::vector<BlockRecomputeChoice> sets;
     for (Point& point : points_) sets.push_back(std::move(point.set));
     return sets;
   }
@@ -49,7 +49,7 @@ class PriceSweep {
  private:
   struct Point {
     int64_t bytes = 0, time = 0;  // scaled
-    RecomputeSet set;
+    BlockRecomputeChoice set;
   };
 
   // Solves at the price at which the two cost the same.
@@ -78,7 +78,7 @@ class PriceSweep {
   }
 
   void add_edges(int index, int64_t price, MinCut& cut) const {
-    const BlockMemoryNode& memory = block_.memories[index];
+    const RecomputeGraphNode& memory = block_.memories[index];
     if (memory.wanted) cut.add_edge(source(), there(index), MinCut::kNever);
     if (!memory.can_recompute) return cut.add_edge(there(index), sink(), price * bytes_[index]);
     cut.add_edge(there(index), recomputed(index), price * bytes_[index]);
@@ -99,7 +99,7 @@ class PriceSweep {
   }
 
   void visit(int index, const MinCut& cut, Point& point, std::vector<int>& queue, std::vector<bool>& reruns) const {
-    const BlockMemoryNode& memory = block_.memories[index];
+    const RecomputeGraphNode& memory = block_.memories[index];
     if (point.set.kept[index] || point.set.recomputed[index]) return;
     if (!memory.can_recompute || cut.on_sink_side(recomputed(index))) {
       point.set.kept[index] = true;
@@ -117,13 +117,13 @@ class PriceSweep {
     }
   }
 
-  const BlockGraph& block_;
+  const BlockRecomputeGraph& block_;
   std::vector<int64_t> bytes_, time_;  // scaled
   std::vector<Point> points_;
 };
 
 }  // namespace
 
-std::vector<RecomputeSet> recompute_sets(const BlockGraph& block) { return PriceSweep(block).sweep(); }
+std::vector<BlockRecomputeChoice> recompute_sets(const BlockRecomputeGraph& block) { return PriceSweep(block).sweep(); }
 
 }  // namespace memtune::planner

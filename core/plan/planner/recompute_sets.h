@@ -6,17 +6,17 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/plan/planner/block_graph.h"
+#include "core/plan/planner/block_recompute_graph.h"
 
 namespace memtune::planner {
 
-struct RecomputeSet {
+struct BlockRecomputeChoice {
   std::vector<bool> recomputed, kept;  // by memory of the block; neither: not needed
   int64_t bytes = 0;                   // kept
   double ms = 0;                       // of recomputation, each op once
 };
 
 // Most bytes first.
-std::vector<RecomputeSet> recompute_sets(const BlockGraph& block);
+std::vector<BlockRecomputeChoice> recompute_sets(const BlockRecomputeGraph& block);
 
 }  // namespace memtune::planner

@@ -2,22 +2,22 @@
 #include <algorithm>
 
 #include "core/base/bounds.h"
-#include "core/plan/planner/saved_storage_simulator.h"
+#include "core/plan/planner/saved_activation_simulator.h"
 #include "core/record/trace/private_save.h"
 
 namespace memtune::planner {
 
-std::span<const int> SavedStorageSimulator::inputs_of(int instance) const {
+std::span<const int> SavedActivationSimulator::inputs_of(int instance) const {
   if (!is_cast(instance)) return tables_.reads[instance];
   const int& source = tables_.values[cast_value(instance)].cast_of;
   return source >= 0 ? std::span(&source, 1) : std::span<const int>();
 }
 
-std::span<const int> SavedStorageSimulator::outputs_of(int instance) const {
+std::span<const int> SavedActivationSimulator::outputs_of(int instance) const {
   return is_cast(instance) ? std::span(&tables_.values[cast_value(instance)].number, 1) : tables_.makes[instance];
 }
 
-int SavedStorageSimulator::bytes(int v) {
+int SavedActivationSimulator::bytes(int v) {
   Value& value = values_[v];
   switch (state(value)) {
     case State::held: break;
@@ -28,20 +28,20 @@ int SavedStorageSimulator::bytes(int v) {
   return memory_.take(value.held);
 }
 
-int SavedStorageSimulator::make(int instance, int v) {
+int SavedActivationSimulator::make(int instance, int v) {
   Value& value = values_[v];
   if (value.passed == kNone) run(instance, v);
   return memory_.take(value.passed != kNone ? value.passed : value.held);
 }
 
-int SavedStorageSimulator::saved_by(int number) {
+int SavedActivationSimulator::saved_by(int number) {
   Saved& saved = saved_[number];
   if (saved.captured == kNone) run(costs_.saved[number].run, kNone);
   return memory_.take(saved.captured);
 }
 
 // All recorded ops of the block, in order (EngineCompatibilityFlags::whole_blocks).
-void SavedStorageSimulator::rerun_block(int block) {
+void SavedActivationSimulator::rerun_block(int block) {
   const auto instances = of_block_.extract(block);
   if (instances.empty()) return;
   for (const int instance : instances.mapped()) {
@@ -51,7 +51,7 @@ void SavedStorageSimulator::rerun_block(int block) {
 }
 
 // In nested checkpoints, values that a block made on the way are freed when the wanted value exists.
-void SavedStorageSimulator::run(int instance, int wanted) {
+void SavedActivationSimulator::run(int instance, int wanted) {
   const int block = block_of(instance);
   if (whole_blocks()) {
     rerun_block(block);
@@ -67,7 +67,7 @@ void SavedStorageSimulator::run(int instance, int wanted) {
   unretained_.erase(left);
 }
 
-void SavedStorageSimulator::rerun(int instance, int wanted) {
+void SavedActivationSimulator::rerun(int instance, int wanted) {
   const std::vector<Input> inputs = take_inputs(instance);
   run_op(instance);
   if (!is_cast(instance) && instances_[instance].captures > 0 && !passes(instance)) capture(instance);
@@ -77,7 +77,7 @@ void SavedStorageSimulator::rerun(int instance, int wanted) {
   if (!passes(instance) && !std::exchange(instances_[instance].done, true)) end_inputs(instance);
 }
 
-std::vector<SavedStorageSimulator::Input> SavedStorageSimulator::take_inputs(int instance) {
+std::vector<SavedActivationSimulator::Input> SavedActivationSimulator::take_inputs(int instance) {
   std::vector<Input> inputs;
   for (const int value : inputs_of(instance)) {
     Input input{value, bytes(value), !is_cast(instance) && std::ranges::count(tables_.writes[instance], value) > 0};
@@ -91,7 +91,7 @@ std::vector<SavedStorageSimulator::Input> SavedStorageSimulator::take_inputs(int
   return inputs;
 }
 
-void SavedStorageSimulator::run_op(int instance) {
+void SavedActivationSimulator::run_op(int instance) {
   ++reruns_;
   double ms = 0, host_ms = 0;
   if (is_cast(instance)) {
@@ -110,7 +110,7 @@ void SavedStorageSimulator::run_op(int instance) {
 }
 
 // Saved tensors of the same private value share its memory.
-void SavedStorageSimulator::capture(int run) {
+void SavedActivationSimulator::capture(int run) {
   const std::span<const int> saves = tables_.saves[run];
   for (const int number : saves)
     if (saved_[number].as == Saved::As::own) memory_.drop(std::exchange(saved_[number].captured, kNone));
@@ -126,7 +126,7 @@ void SavedStorageSimulator::capture(int run) {
   }
 }
 
-void SavedStorageSimulator::hold_outputs(int instance, const std::vector<Input>& inputs, int wanted) {
+void SavedActivationSimulator::hold_outputs(int instance, const std::vector<Input>& inputs, int wanted) {
   for (const int v : outputs_of(instance)) {
     const Value& value = values_[v];
     if (value.maker != instance || value.references == 0 || !(value.used() || v == wanted)) continue;
@@ -140,7 +140,7 @@ void SavedStorageSimulator::hold_outputs(int instance, const std::vector<Input>&
   }
 }
 
-void SavedStorageSimulator::hold_outputs(int v, int block, bool unretained) {
+void SavedActivationSimulator::hold_outputs(int v, int block, bool unretained) {
   Value& value = values_[v];
   if (unretained) {
     memory_.drop(std::exchange(value.passed, block));
@@ -154,7 +154,7 @@ void SavedStorageSimulator::hold_outputs(int v, int block, bool unretained) {
   }
 }
 
-void SavedStorageSimulator::end_inputs(int instance) {
+void SavedActivationSimulator::end_inputs(int instance) {
   for (const int input : inputs_of(instance)) end_use(input, ConsumerKind::rerun);
 }
 

@@ -1,5 +1,5 @@
-// Simulated host memory with the disk behind it, on counted bytes and the step's clocks. HostCache decides, as in the
-// engine. Reads and writes are one queue each. A speed of 0 is unknown and counts as infinite.
+// Simulated host memory with the disk behind it, on counted bytes and the step's clocks. DiskSpillingHostCache decides,
+// as in the engine. Reads and writes are one queue each. A speed of 0 is unknown and counts as infinite.
 #pragma once
 
 #include <algorithm>
@@ -8,22 +8,22 @@
 #include <optional>
 
 #include "core/plan/planner/simulated_clock.h"
-#include "core/plan/schedule/host_cache.h"
+#include "core/plan/schedule/disk_spilling_host_cache.h"
 #include "core/plan/schedule/host_range_allocator.h"
 
 namespace memtune::planner {
 
 // Where a step may offload to.
-struct OffloadTargets {
+struct AllowedOffloadTiers {
   int64_t host_budget_bytes = 0;  // 0: no limit
   bool disk = false;              // values placed on disk may spill to it
   bool states = false;            // plans may offload parameters and optimizer states, if they were recorded
 };
 
 // When the last copy that reads or writes some host memory ends, in ms.
-struct SimulatedCopyEnd {
+struct HostRangeFreeTime {
   double ms = 0;
-  void add(SimulatedCopyEnd other) { ms = std::max(ms, other.ms); }
+  void add(HostRangeFreeTime other) { ms = std::max(ms, other.ms); }
   void forget_done() {}
 };
 
@@ -35,7 +35,7 @@ class SimulatedHostTier final : private schedule::HostCacheBackend {
 
   // `clock` must outlive it. `last_step_bytes`: put by the previous step; 0: there was none.
   // `power_of_two`: see HostRangeAllocator.
-  SimulatedHostTier(const OffloadTargets& tiers, const Speeds& speeds, int64_t slab_bytes, bool power_of_two,
+  SimulatedHostTier(const AllowedOffloadTiers& tiers, const Speeds& speeds, int64_t slab_bytes, bool power_of_two,
                     int64_t last_step_bytes, SimulatedClock& clock)
       : speeds_(speeds),
         pool_(slab_bytes, tiers.host_budget_bytes, power_of_two),
@@ -46,38 +46,38 @@ class SimulatedHostTier final : private schedule::HostCacheBackend {
 
   // Returns a piece with room. The host waits for the room.
   schedule::CachedPiecePtr put(int64_t bytes, bool may_spill);
-  static double free_after(const schedule::HostCacheEntry& piece);  // earliest write, in ms
+  static double free_after(const schedule::CachedActivationPiece& piece);  // earliest write, in ms
   void stored(const schedule::CachedPiecePtr& piece, double out_done);
   // `last_use`: end of the last copy from the room, in ms; nothing: there was none.
   void drop(const schedule::CachedPiecePtr& piece, std::optional<double> last_use = {});
 
-  schedule::HostCache& cache() { return cache_; }
-  const schedule::HostCache::Counters& counters() const { return cache_.counters(); }
+  schedule::DiskSpillingHostCache& cache() { return cache_; }
+  const schedule::DiskSpillingHostCache::Counters& counters() const { return cache_.counters(); }
   int64_t host_bytes() const { return pool_.leased_bytes(); }
   int64_t host_peak_bytes() const { return pool_.peak_leased_bytes(); }
 
  private:
-  using Ranges = schedule::HostRangeAllocator<SimulatedCopyEnd>;
-  struct Piece final : schedule::HostCacheEntry {
+  using Ranges = schedule::HostRangeAllocator<HostRangeFreeTime>;
+  struct Piece final : schedule::CachedActivationPiece {
     bool in_host = false, has_request = false;
     Ranges::Range range;
     double written = 0, done = 0;  // ends of its write and of its last request
   };
-  static Piece& of(schedule::HostCacheEntry& piece) { return static_cast<Piece&>(piece); }
+  static Piece& of(schedule::CachedActivationPiece& piece) { return static_cast<Piece&>(piece); }
 
-  bool lease(schedule::HostCacheEntry& piece) override;
-  void lack_room(schedule::HostCacheEntry& piece) override;
-  void free_room(schedule::HostCacheEntry& piece) override;
-  void write(schedule::HostCacheEntry& piece) override;
-  void read(schedule::HostCacheEntry& piece) override;
-  void free_block(schedule::HostCacheEntry&) override {}
-  bool busy(const schedule::HostCacheEntry& piece) const override;
-  void wait(schedule::HostCacheEntry& piece, Stall) override { clock_.host_waits_until(of(piece).done); }
+  bool lease(schedule::CachedActivationPiece& piece) override;
+  void lack_room(schedule::CachedActivationPiece& piece) override;
+  void free_room(schedule::CachedActivationPiece& piece) override;
+  void write(schedule::CachedActivationPiece& piece) override;
+  void read(schedule::CachedActivationPiece& piece) override;
+  void free_block(schedule::CachedActivationPiece&) override {}
+  bool busy(const schedule::CachedActivationPiece& piece) const override;
+  void wait(schedule::CachedActivationPiece& piece, Stall) override { clock_.host_waits_until(of(piece).done); }
 
   const Speeds speeds_;
   Ranges pool_;
   SimulatedClock& clock_;
-  schedule::HostCache cache_;
+  schedule::DiskSpillingHostCache cache_;
   double write_free_ = 0, read_free_ = 0;
 };
 

@@ -10,8 +10,8 @@ namespace memtune::planner {
 StepPredictor::StepPredictor(const plan::ProgramFacts& facts, const plan::StepCosts& costs)
     : costs_(costs), tables_(facts, costs), unmodelled_(find_unmodelled_memory(tables_, costs)) {}
 
-StepPrediction StepPredictor::predict(const plan::Plan& plan, const OffloadTargets& tiers, StepBreakdown* log,
-                                      const SimulatedDevice& device) const {
+StepPrediction StepPredictor::predict(const plan::Plan& plan, const AllowedOffloadTiers& tiers,
+                                      SimulatedStepOverheads* log, const SimulatedDeviceOptions& device) const {
   schedule::LearnedOffloadSchedule schedule;
   StepSimulator::StepState before;
   int64_t host_bytes = 0, disk_bytes = 0;  // peaks over all steps
@@ -53,7 +53,7 @@ StepPrediction StepPredictor::predict(const plan::Plan& plan, const OffloadTarge
   note(simulator);
   const int passes = costs_.passes;
   const SimulatedClock& clock = simulator.clock();
-  const SavedStorageSimulator& values = simulator.values();
+  const SavedActivationSimulator& values = simulator.values();
   const TransferSimulator& copies = simulator.copies();
   const double hidden_ms = std::max(0.0, copies.copy_ms() - clock.waited);
   // Waits for gathers beyond those of a step with everything kept.

@@ -20,7 +20,7 @@
 #include "core/plan/facts/program_facts.h"
 #include "core/plan/facts/step_costs.h"
 #include "core/plan/planner/simulated_host_tier.h"
-#include "core/plan/planner/step_breakdown.h"
+#include "core/plan/planner/simulated_step_overheads.h"
 #include "core/plan/planner/step_simulation_tables.h"
 #include "core/plan/planner/unmodelled_memory.h"
 #include "core/plan/strategy/plan.h"
@@ -47,7 +47,7 @@ struct StepPrediction {
 };
 
 // No effect on an emulated device.
-struct SimulatedDevice {
+struct SimulatedDeviceOptions {
   int64_t bytes = 0;  // 0: large enough for everything
   bool expandable_segments = false;
 };
@@ -60,8 +60,8 @@ class StepPredictor {
   StepPredictor(const plan::ProgramFacts& facts, const plan::StepCosts& costs);
 
   // `tiers`: where the step may offload to. `log` (may be null): filled with the entries of the step where costs arise.
-  StepPrediction predict(const plan::Plan& plan, const OffloadTargets& tiers = {}, StepBreakdown* log = nullptr,
-                         const SimulatedDevice& device = {}) const;
+  StepPrediction predict(const plan::Plan& plan, const AllowedOffloadTiers& tiers = {},
+                         SimulatedStepOverheads* log = nullptr, const SimulatedDeviceOptions& device = {}) const;
 
   // The recorded step in the form that the simulator reads.
   const StepSimulationTables& tables() const { return tables_; }

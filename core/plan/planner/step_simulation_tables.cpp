@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/base/bytes.h"
-#include "core/plan/planner/issued_step.h"
+#include "core/plan/planner/step_costs_with_host_waits.h"
 #include "core/record/trace/private_save.h"
 
 namespace memtune::planner {
@@ -104,7 +104,7 @@ StepSimulationTables::StepSimulationTables(const plan::ProgramFacts& facts, cons
   storage_bytes = std::move(all.bytes);
   last_reads = ends(costs, values, storage_bytes.size(), false);
   never_read = ends(costs, values, storage_bytes.size(), true);
-  const IssuedStep recorded = issue_step(costs);
+  const StepCostsWithHostWaits recorded = issue_step(costs);
   if (recorded.step_ms > 0 && costs.step_ms > 0) scale = costs.step_ms / recorded.step_ms;
   issues = costs.has_issue_times();
   if (issues) {

@@ -56,7 +56,7 @@ struct StepSimulationTables {
   double scale = 1;                    // factor on recorded times
   bool issues = false;                 // there are StepCosts::IssueTimes
   double hook_ms = 0;                  // host time of the engines for each op and unpack, of plans that use them
-  double pass_ms = 0, idle_ms = 0;     // see IssuedStep; scaled
+  double pass_ms = 0, idle_ms = 0;     // see StepCostsWithHostWaits; scaled
   double cast_bytes_per_ms = 0;        // read and written; 0: not known
   FlattenedLists reads, makes, writes, saves;  // by run
   std::vector<double> moment_host_ms;          // scaled

@@ -18,7 +18,7 @@ int unit_block(const StepSimulationTables::Run& run) {
 StepSimulator::StepSimulator(const StepSimulationTables& tables, const StepCosts& costs,
                              const UnmodelledMemory& unmodelled, const plan::Plan& plan,
                              schedule::LearnedOffloadSchedule& schedule, SimulatedCachingAllocator& cache,
-                             const OffloadTargets& tiers, const StepState& before)
+                             const AllowedOffloadTiers& tiers, const StepState& before)
     : costs_(costs),
       unmodelled_(unmodelled),
       tables_(tables),

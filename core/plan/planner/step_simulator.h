@@ -4,11 +4,11 @@
 #include <algorithm>
 
 #include "core/plan/planner/gather_simulator.h"
-#include "core/plan/planner/saved_storage_simulator.h"
+#include "core/plan/planner/saved_activation_simulator.h"
 #include "core/plan/planner/simulated_device_memory.h"
 #include "core/plan/planner/simulated_host_tier.h"
-#include "core/plan/planner/state_simulator.h"
-#include "core/plan/planner/step_breakdown.h"
+#include "core/plan/planner/simulated_step_overheads.h"
+#include "core/plan/planner/state_offload_simulator.h"
 #include "core/plan/planner/transfer_simulator.h"
 #include "core/plan/planner/unmodelled_memory.h"
 
@@ -21,29 +21,29 @@ class StepSimulator {
     int64_t largest_bytes = 0;  // of the largest transfer
     int64_t put_bytes = 0;      // put into host memory by the last step
     GatherSimulator::StepState gathers = {};
-    StateSimulator::StepState states = {};
+    StateOffloadSimulator::StepState states = {};
   };
 
   // All arguments but `tiers` and `before` must outlive it. `schedule`: learning, or learned. `cache`: as earlier steps
   // left it.
   StepSimulator(const StepSimulationTables& tables, const plan::StepCosts& costs, const UnmodelledMemory& unmodelled,
                 const plan::Plan& plan, schedule::LearnedOffloadSchedule& schedule, SimulatedCachingAllocator& cache,
-                const OffloadTargets& tiers, const StepState& before);
+                const AllowedOffloadTiers& tiers, const StepState& before);
   StepSimulator(const StepSimulationTables& tables, const plan::StepCosts& costs, const UnmodelledMemory& unmodelled,
                 const plan::Plan& plan, schedule::LearnedOffloadSchedule& schedule, SimulatedCachingAllocator& cache)
       : StepSimulator(tables, costs, unmodelled, plan, schedule, cache, {}, {}) {}
 
   // `log` is filled by play(); null: no log.
-  void keep_log(StepBreakdown* log) { log_ = log; }
+  void keep_log(SimulatedStepOverheads* log) { log_ = log; }
   void simulate_step();
   void forward();
   const SimulatedDeviceMemory& memory() const { return memory_; }
   const SimulatedClock& clock() const { return clock_; }
-  const SavedStorageSimulator& values() const { return values_; }
+  const SavedActivationSimulator& values() const { return values_; }
   const TransferSimulator& copies() const { return copies_; }
   const SimulatedHostTier& tier() const { return tier_; }
   const GatherSimulator& gathers() const { return gathers_; }
-  const StateSimulator& states() const { return states_; }
+  const StateOffloadSimulator& states() const { return states_; }
   StepState next_step_state() const {
     return {copies_.schedule().largest_bytes(), tier_.counters().put_bytes, gathers_.next_step_state(),
             states_.next_step_state()};
@@ -71,12 +71,12 @@ class StepSimulator {
   SimulatedHostTier tier_;
   TransferSimulator copies_;
   GatherSimulator gathers_;
-  StateSimulator states_;
-  SavedStorageSimulator values_;
+  StateOffloadSimulator states_;
+  SavedActivationSimulator values_;
   UnmodelledMemory held_;
   int64_t forward_peak_ = 0;
   double end_ms_ = 0;
-  StepBreakdown* log_ = nullptr;
+  SimulatedStepOverheads* log_ = nullptr;
   double noted_rerun_ms_ = 0, noted_wait_ms_ = 0;
   int64_t noted_peak_bytes_ = 0;
   size_t peak_entry_ = 0;

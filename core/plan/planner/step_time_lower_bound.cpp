@@ -4,7 +4,7 @@
 #include <limits>
 #include <utility>
 
-#include "core/plan/planner/issued_step.h"
+#include "core/plan/planner/step_costs_with_host_waits.h"
 
 namespace memtune::planner {
 namespace {
@@ -77,7 +77,7 @@ void StepTimeLowerBound::find_needs(const StepSimulationTables& tables, const St
       there[storage].push_back({std::exchange(asked[moment.saved], kNone), runs + i - 1});
     }
   }
-  const RecomputeCostCurves prices(tables, wanted);
+  const ValueRecomputeCostCurves prices(tables, wanted);
   for (size_t storage = 0; storage < storages; ++storage) {
     const int value = value_of[storage], made = forward.made[storage];
     if (value == kNone || made == kNone) continue;
@@ -112,7 +112,7 @@ void StepTimeLowerBound::add_need(Need need, std::vector<Span> there, int last_a
 
 // While the forward still holds the inputs that recompute the value, they take no extra room. Recomputation then counts
 // as free.
-void StepTimeLowerBound::add_pieces(int value, const RecomputeCostCurves& prices) {
+void StepTimeLowerBound::add_pieces(int value, const ValueRecomputeCostCurves& prices) {
   const int need = static_cast<int>(needs_.size()) - 1, until = prices.last_read(value);
   const std::vector<RecomputeCostSegment>& pieces = prices.of(value);
   if (pieces.empty()) return;

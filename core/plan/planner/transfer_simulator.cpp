@@ -8,13 +8,13 @@
 namespace memtune::planner {
 namespace {
 
+using schedule::ActivationPieceCopy;
 using schedule::CopyBatch;
-using schedule::CopyPart;
 using schedule::OffloadedActivation;
 
 int64_t bytes_of(const CopyBatch& batch) {
   int64_t bytes = 0;
-  for (const CopyPart& part : batch) bytes += part.piece->bytes;
+  for (const ActivationPieceCopy& part : batch) bytes += part.piece->bytes;
   return bytes;
 }
 
@@ -75,15 +75,17 @@ schedule::CachedPiecePtr TransferSimulator::put(OffloadedActivation& transfer, i
 
 void TransferSimulator::copy_out(const CopyBatch& batch) {
   double after = 0;
-  for (const CopyPart& part : batch) after = std::max(after, SimulatedHostTier::free_after(*part.piece));
+  for (const ActivationPieceCopy& part : batch) after = std::max(after, SimulatedHostTier::free_after(*part.piece));
   const int64_t bytes = bytes_of(batch);
   const double done = copy(bytes, after, link_.out_gb_per_s, out_free_);
   out_bytes_ = bounded_sum(out_bytes_, bytes);
   if (settings_.compatibility.host_waits) clock_.host_waits_until(done);
-  for (const CopyPart& part : batch) of(*part.transfer).out_done = done;
+  for (const ActivationPieceCopy& part : batch) of(*part.transfer).out_done = done;
 }
 
-void TransferSimulator::stored(const CopyPart& part) { tier_.stored(part.piece, of(*part.transfer).out_done); }
+void TransferSimulator::stored(const ActivationPieceCopy& part) {
+  tier_.stored(part.piece, of(*part.transfer).out_done);
+}
 
 void TransferSimulator::free_source(OffloadedActivation& transfer) {
   clock_.wait_until(of(transfer).out_done);
@@ -99,10 +101,10 @@ void TransferSimulator::copy_in(const CopyBatch& batch) {
   const int64_t bytes = bytes_of(batch);
   const double done = copy(bytes, 0, link_.in_gb_per_s, settings_.compatibility.one_stream ? out_free_ : in_free_);
   in_bytes_ = bounded_sum(in_bytes_, bytes);
-  for (const CopyPart& part : batch) of(*part.transfer).in_done = done;
+  for (const ActivationPieceCopy& part : batch) of(*part.transfer).in_done = done;
 }
 
-void TransferSimulator::drop(const CopyPart& part) { tier_.drop(part.piece, of(*part.transfer).in_done); }
+void TransferSimulator::drop(const ActivationPieceCopy& part) { tier_.drop(part.piece, of(*part.transfer).in_done); }
 
 void TransferSimulator::wait_in(OffloadedActivation& transfer) { clock_.wait_until(of(transfer).in_done); }
 

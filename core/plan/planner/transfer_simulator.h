@@ -15,7 +15,7 @@
 
 namespace memtune::planner {
 
-class TransferSimulator final : private schedule::TransferDevice {
+class TransferSimulator final : private schedule::TransferBackend {
  public:
   struct Link {
     double out_gb_per_s = 0, in_gb_per_s = 0;
@@ -69,11 +69,11 @@ class TransferSimulator final : private schedule::TransferDevice {
   void begin_out() override {}
   schedule::CachedPiecePtr put(schedule::OffloadedActivation& transfer, int64_t bytes) override;
   void copy_out(const schedule::CopyBatch& batch) override;
-  void stored(const schedule::CopyPart& part) override;
+  void stored(const schedule::ActivationPieceCopy& part) override;
   void free_source(schedule::OffloadedActivation& transfer) override;
   void begin_in(std::span<schedule::OffloadedActivation* const> transfers) override;
   void copy_in(const schedule::CopyBatch& batch) override;
-  void drop(const schedule::CopyPart& part) override;
+  void drop(const schedule::ActivationPieceCopy& part) override;
   void wait_in(schedule::OffloadedActivation& transfer) override;
   double copy(int64_t bytes, double after, double gb_per_s, double& free_at);
   double enqueue(int64_t bytes, double after, double gb_per_s, double& free_at);

@@ -29,7 +29,7 @@ std::string to_hex(double number) {
 
 double from_hex(const json& text) { return std::strtod(text.get_ref<const std::string&>().c_str(), nullptr); }
 
-json to_json(const ReferenceGradient& gradient) {
+json to_json(const ReferenceGradientEntry& gradient) {
   return {{"name", gradient.name},          {"dtype", gradient.dtype},
           {"shape", gradient.shape},        {"defined", gradient.defined},
           {"offset", gradient.offset},      {"bytes", gradient.bytes},
@@ -45,7 +45,7 @@ std::vector<int64_t> sizes_from(const json& value) {
   return sizes;
 }
 
-ReferenceGradient gradient_from(const json& entry) {
+ReferenceGradientEntry gradient_from(const json& entry) {
   return {entry.at("name"),
           entry.at("dtype"),
           sizes_from(entry.at("shape")),
@@ -69,9 +69,9 @@ ReferenceResults reference_from(const json& directory) {
 }
 
 // Whether the gradients are contiguous and end where the directory begins.
-bool fill(const std::vector<ReferenceGradient>& gradients, uint64_t bytes) {
+bool fill(const std::vector<ReferenceGradientEntry>& gradients, uint64_t bytes) {
   uint64_t end = 0;
-  for (const ReferenceGradient& gradient : gradients) {
+  for (const ReferenceGradientEntry& gradient : gradients) {
     if (gradient.offset != end || gradient.bytes > bytes - end) return false;
     end += gradient.bytes;
   }
@@ -97,7 +97,7 @@ Head read_head(const InputFile& file, const std::filesystem::path& path) {
   return head;
 }
 
-bool is_whole(const InputFile& file, const ReferenceGradient& gradient) {
+bool is_whole(const InputFile& file, const ReferenceGradientEntry& gradient) {
   std::string bytes(gradient.bytes, '\0');
   file.read(bytes.data(), static_cast<int64_t>(gradient.bytes), static_cast<int64_t>(kFirstGradient + gradient.offset));
   return hash_hex(bytes) == gradient.hash;
@@ -112,7 +112,7 @@ void begin_reference(std::ostream& file) {
 
 void finish_reference(std::ostream& file, const ReferenceResults& reference) {
   json gradients = json::array();
-  for (const ReferenceGradient& gradient : reference.gradients) gradients.push_back(to_json(gradient));
+  for (const ReferenceGradientEntry& gradient : reference.gradients) gradients.push_back(to_json(gradient));
   const json directory = {{"strategy", reference.strategy},
                           {"loss", to_hex(reference.loss)},
                           {"loss_noise", to_hex(reference.loss_noise)},
@@ -148,7 +148,7 @@ bool is_whole_reference(const std::filesystem::path& path) try {
   const ReferenceResults reference = read_reference(path);
   if (!reference.has_gradients) return true;
   const InputFile file(path);
-  return std::ranges::all_of(reference.gradients, [&](const ReferenceGradient& gradient) {
+  return std::ranges::all_of(reference.gradients, [&](const ReferenceGradientEntry& gradient) {
     return !gradient.defined || is_whole(file, gradient);
   });
 } catch (const Error&) {

@@ -20,14 +20,14 @@
 
 namespace memtune::plan {
 
-struct ReferenceGradient {
+struct ReferenceGradientEntry {
   std::string name, dtype;
   std::vector<int64_t> shape;
   bool defined = false;
   uint64_t offset = 0, bytes = 0;  // relative to the first gradient; bytes: 0 if the file has none
   std::string hash;                // "" if undefined, or if the file has no gradients and device_hash is there
   double noise = 0;
-  std::string device_hash = {};  // core/base/device/word_hash.h, in hexadecimal; "": was not on a GPU
+  std::string device_hash = {};  // core/base/device/device_memory_hash.h, in hexadecimal; "": was not on a GPU
 };
 
 struct ReferenceResults {
@@ -35,7 +35,7 @@ struct ReferenceResults {
   double loss = 0, loss_noise = 0;
   double relative_noise = 0;  // median of noise / largest element, over gradients that varied; 0: none varied
   bool has_gradients = true;  // false: their hashes alone
-  std::vector<ReferenceGradient> gradients;
+  std::vector<ReferenceGradientEntry> gradients;
 };
 
 inline constexpr uint64_t kFirstGradient = 24;  // offset of the first gradient

@@ -10,7 +10,7 @@
 
 namespace memtune::plan {
 
-std::map<std::string, std::string> resume_settings(const ModelSource& model, const TrainingSettings& training) {
+std::map<std::string, std::string> resume_settings(const ModelAndInputSource& model, const TrainingSettings& training) {
   std::vector<std::string> inputs = model.arguments;
   for (const InputSpec& input : model.inputs) inputs.push_back(to_string(input));
   const nlohmann::json settings = {{"--accumulate", training.accumulate},

@@ -1,4 +1,4 @@
-// PendingTransfer for a training process that saves its state, as a JSON file. `memtune run` writes it, and so does a
+// Request for a training process that saves its state, as a JSON file. `memtune run` writes it, and so does a
 // sweep that measures saves; memtune-trial reads it.
 #pragma once
 
@@ -25,7 +25,7 @@ struct TrainingRunRequest {
 
 // Settings that determine the training's results besides the model, by flag. A resumed run must have the same ones.
 // Paths of data and model are not included, because files may be moved.
-std::map<std::string, std::string> resume_settings(const ModelSource& model, const TrainingSettings& training);
+std::map<std::string, std::string> resume_settings(const ModelAndInputSource& model, const TrainingSettings& training);
 
 void to_json(nlohmann::json& json, const TrainingRunRequest& request);
 void from_json(const nlohmann::json& json, TrainingRunRequest& request);

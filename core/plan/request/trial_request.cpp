@@ -68,7 +68,7 @@ void check_attention(const TrainingSettings& training) {
     throw UsageError(flag + "takes bfloat16 or float16, not " + computed_in + ": say --dtype bf16 or --autocast bf16");
 }
 
-json model_json(const ModelSource& model) {
+json model_json(const ModelAndInputSource& model) {
   return {{"path", model.path},           {"profile", model.profile},     {"arguments", model.arguments},
           {"libraries", model.libraries}, {"text_only", model.text_only}, {"trusted", model.trusted}};
 }
@@ -100,8 +100,8 @@ void check_ranks(const TrainingSettings& training) {
   refuse(training.padding > 0, "--padding");
 }
 
-ModelSource read_model(const json& json, const std::string& path) {
-  ModelSource model;
+ModelAndInputSource read_model(const json& json, const std::string& path) {
+  ModelAndInputSource model;
   JsonObjectReader object(json, path);
   object.read("path", model.path);
   object.read("profile", model.profile);

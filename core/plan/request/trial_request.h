@@ -1,4 +1,4 @@
-// PendingTransfer for one trial process, as a JSON file. The sweep writes it, memtune-trial reads it.
+// Request for one trial process, as a JSON file. The sweep writes it, memtune-trial reads it.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ std::string to_string(const InputSpec& spec);
 std::string canonical_dtype(const std::string& text);
 
 // The model and its inputs.
-struct ModelSource {
+struct ModelAndInputSource {
   std::string path = "";                    // a TorchScript file, a .pt2 or a config.json; else `profile`
   std::string profile = "";                 // JSON text of a built-in model (profiles/models)
   std::vector<std::string> arguments = {};  // arguments of forward that are no tensors: "steps=3"
@@ -86,7 +86,7 @@ struct TrainingSettings {
 void check_training(const TrainingSettings& training);
 
 // How one process runs a trial, and where it writes.
-struct TrialRunOptions {
+struct TrialProcessOptions {
   std::string reference;        // file with the baseline's loss and gradients, written by the first trial; "": none
   bool gradients = false;       // a new reference has gradients, not their hashes alone
   bool only_gradients = false;  // the trial writes a reference with gradients, even if there is one, and ends
@@ -102,10 +102,10 @@ struct TrialRunOptions {
 
 // As JSON, the members of the envelope and the inputs stand beside "model", "training" and "plan".
 struct TrialRequest {
-  ModelSource model;
+  ModelAndInputSource model;
   TrainingSettings training;
   Plan plan;
-  TrialRunOptions envelope;
+  TrialProcessOptions envelope;
 };
 
 void to_json(nlohmann::json& json, const TrialRequest& request);

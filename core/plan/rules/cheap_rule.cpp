@@ -10,7 +10,7 @@ namespace {
 
 class CheapRule {
  public:
-  CheapRule(const std::vector<bool>& covered, const ProgramFacts& facts, const MemoryGraph& graph,
+  CheapRule(const std::vector<bool>& covered, const ProgramFacts& facts, const OpMemoryAccessGraph& graph,
             int64_t saved_min_bytes, PlanDraft& draft)
       : covered_(covered), facts_(facts), graph_(graph), saved_min_bytes_(saved_min_bytes), draft_(draft) {}
 
@@ -88,14 +88,14 @@ class CheapRule {
 
   const std::vector<bool>& covered_;
   const ProgramFacts& facts_;
-  const MemoryGraph& graph_;
+  const OpMemoryAccessGraph& graph_;
   int64_t saved_min_bytes_;
   PlanDraft& draft_;
 };
 
 }  // namespace
 
-void place_cheap(const std::vector<bool>& covered, const ProgramFacts& facts, const MemoryGraph& graph,
+void place_cheap(const std::vector<bool>& covered, const ProgramFacts& facts, const OpMemoryAccessGraph& graph,
                  int64_t saved_min_bytes, PlanDraft& draft) {
   CheapRule(covered, facts, graph, saved_min_bytes, draft).place();
 }

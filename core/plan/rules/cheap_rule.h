@@ -19,7 +19,7 @@ namespace memtune::plan {
 
 // Places activations of the `covered` blocks (one flag per block). `facts` and `graph` must be measured. Private
 // tensors smaller than `saved_min_bytes` are always kept.
-void place_cheap(const std::vector<bool>& covered, const ProgramFacts& facts, const MemoryGraph& graph,
+void place_cheap(const std::vector<bool>& covered, const ProgramFacts& facts, const OpMemoryAccessGraph& graph,
                  int64_t saved_min_bytes, PlanDraft& draft);
 
 }  // namespace memtune::plan

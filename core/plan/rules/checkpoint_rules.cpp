@@ -101,18 +101,20 @@ class SaveList {
 std::vector<bool> covered_blocks(const StrategyPart& part, const ProgramFacts& facts) {
   const BlockSet& blocks = part.blocks();
   const bool first = part.info().preset && part.info().preset->layers_first;
-  const int64_t every = part.has(StrategyParameter::every) ? part.count(StrategyParameter::every) : part.every();
+  const int64_t every =
+      part.has(StrategyParameterKind::every) ? part.count(StrategyParameterKind::every) : part.every();
   std::vector<bool> covered(facts.blocks.size());
   int64_t named = 0;
   for (size_t i = 0; i < covered.size(); ++i)
-    if (blocks.contains(static_cast<int>(i)) && (!first || static_cast<int>(i) < part.count(StrategyParameter::layers)))
+    if (blocks.contains(static_cast<int>(i)) &&
+        (!first || static_cast<int>(i) < part.count(StrategyParameterKind::layers)))
       covered[i] = named++ % every == 0;
   return covered;
 }
 
 int segment_of(const StrategyPart& part) {
-  if (part.info().preset) return part.info().preset->layers_together ? part.count(StrategyParameter::layers) : 1;
-  return part.has(StrategyParameter::segment) ? part.count(StrategyParameter::segment) : 1;
+  if (part.info().preset) return part.info().preset->layers_together ? part.count(StrategyParameterKind::layers) : 1;
+  return part.has(StrategyParameterKind::segment) ? part.count(StrategyParameterKind::segment) : 1;
 }
 
 class Checkpoint {
@@ -197,7 +199,7 @@ class EveryOtherLinear {
 
 void check_numbers_of_blocks(const StrategyPart& part, const ProgramFacts& facts) {
   const auto blocks = static_cast<int64_t>(facts.blocks.size());
-  for (const StrategyParameter parameter : {StrategyParameter::every, StrategyParameter::layers})
+  for (const StrategyParameterKind parameter : {StrategyParameterKind::every, StrategyParameterKind::layers})
     if (part.has(parameter) && part.count(parameter) > blocks)
       throw UsageError(std::string(part.info().name) + ": " + part.setting(parameter) +
                        " must be at most the number of blocks, " + std::to_string(blocks));
@@ -208,12 +210,12 @@ void check_numbers_of_blocks(const StrategyPart& part, const ProgramFacts& facts
 
 }  // namespace
 
-void place_checkpoint(const StrategyPart& part, const ProgramFacts& facts, const MemoryGraph& graph,
+void place_checkpoint(const StrategyPart& part, const ProgramFacts& facts, const OpMemoryAccessGraph& graph,
                       int64_t saved_min_bytes, CheckpointInputPolicy input_policy, PlanDraft& draft) {
   check_numbers_of_blocks(part, facts);
   Checkpoint checkpoint(part, facts, draft);
   const TensorPlacement inputs =
-      part.has(StrategyParameter::inputs) ? part.place(StrategyParameter::inputs) : TensorPlacement::keep;
+      part.has(StrategyParameterKind::inputs) ? part.place(StrategyParameterKind::inputs) : TensorPlacement::keep;
   if (inputs != TensorPlacement::keep)
     checkpoint.place_inputs(inputs);
   else if (input_policy.offloads_activations)
@@ -221,9 +223,8 @@ void place_checkpoint(const StrategyPart& part, const ProgramFacts& facts, const
   if (part.info().preset && part.info().preset->every_linear)
     checkpoint.recompute(EveryOtherLinear());
   else if (part.kind() == StrategyKind::checkpoint_op)
-    checkpoint.recompute([save = SaveList(part.names(StrategyParameter::save), facts)](const OpFacts& op, int matmul) {
-      return save.has(op, matmul);
-    });
+    checkpoint.recompute([save = SaveList(part.names(StrategyParameterKind::save), facts)](
+                             const OpFacts& op, int matmul) { return save.has(op, matmul); });
   else if (part.kind() != StrategyKind::checkpoint_cheap)
     checkpoint.recompute([](const OpFacts&, int) { return false; });
   else if (!graph.measured())

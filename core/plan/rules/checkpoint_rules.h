@@ -16,7 +16,7 @@ struct CheckpointInputPolicy {
 };
 
 // Throws UsageError if the model has fewer blocks than the part asks for, or lacks an op of the save list.
-void place_checkpoint(const StrategyPart& part, const ProgramFacts& facts, const MemoryGraph& graph,
+void place_checkpoint(const StrategyPart& part, const ProgramFacts& facts, const OpMemoryAccessGraph& graph,
                       int64_t saved_min_bytes, CheckpointInputPolicy input_policy, PlanDraft& draft);
 
 }  // namespace memtune::plan

@@ -16,7 +16,7 @@ bool is_offloaded(TensorPlacement place) { return place == TensorPlacement::host
 
 // Place by memory of the graph; keep where backward does not need the memory. The engine does not offload memories
 // smaller than `min`.
-std::vector<TensorPlacement> effects(const Plan& plan, int64_t min, const MemoryGraph& graph,
+std::vector<TensorPlacement> effects(const Plan& plan, int64_t min, const OpMemoryAccessGraph& graph,
                                      const ProgramFacts& facts) {
   const PlanDraft draft(facts, plan);
   const std::vector<bool> needed = needed_in_backward(graph, draft);
@@ -30,7 +30,7 @@ std::vector<TensorPlacement> effects(const Plan& plan, int64_t min, const Memory
 }
 
 int64_t moved(const Plan& plan, int64_t min, const ProgramFacts& facts) {
-  const MemoryGraph graph(facts);
+  const OpMemoryAccessGraph graph(facts);
   const std::vector<TensorPlacement> places = effects(plan, min, graph, facts);
   int64_t bytes = 0;
   for (size_t i = 0; i < places.size(); ++i)
@@ -39,7 +39,7 @@ int64_t moved(const Plan& plan, int64_t min, const ProgramFacts& facts) {
 }
 
 int64_t moved_with(const Strategy& strategy, int64_t min, const ProgramFacts& facts) {
-  return moved(make_plan(strategy.with(StrategyParameter::min, std::to_string(min)), facts), min, facts);
+  return moved(make_plan(strategy.with(StrategyParameterKind::min, std::to_string(min)), facts), min, facts);
 }
 
 // "min=64KiB would offload 11 MiB": the largest `min` tried that offloads at least half of what can be offloaded.
@@ -49,17 +49,19 @@ std::string smaller_min(const Strategy& strategy, int64_t min, const ProgramFact
   do {
     min = std::max<int64_t>(1, min / kMinStep);
   } while (min > kLeastMin && 2 * moved_with(strategy, min, facts) < all);
-  const Strategy smaller = strategy.with(StrategyParameter::min, std::to_string(min));
+  const Strategy smaller = strategy.with(StrategyParameterKind::min, std::to_string(min));
   const StrategyPart& part = *std::ranges::find_if(smaller.parts(), &StrategyPart::is_offload);
-  return part.setting(StrategyParameter::min) + " would offload " + format_bytes(moved_with(strategy, min, facts));
+  return part.setting(StrategyParameterKind::min) + " would offload " + format_bytes(moved_with(strategy, min, facts));
 }
 
 std::string of_small_values(const Strategy& strategy, const ProgramFacts& facts) {
   const auto& parts = strategy.parts();
   const auto part = std::ranges::find_if(parts, &StrategyPart::is_offload);
-  if (part == parts.end() || !part->has(StrategyParameter::min) || part->bytes(StrategyParameter::min) <= 1) return "";
-  const std::string smaller = smaller_min(strategy, part->bytes(StrategyParameter::min), facts);
-  return smaller.empty() ? "" : "every activation is below " + part->setting(StrategyParameter::min) + "; " + smaller;
+  if (part == parts.end() || !part->has(StrategyParameterKind::min) || part->bytes(StrategyParameterKind::min) <= 1)
+    return "";
+  const std::string smaller = smaller_min(strategy, part->bytes(StrategyParameterKind::min), facts);
+  return smaller.empty() ? ""
+                         : "every activation is below " + part->setting(StrategyParameterKind::min) + "; " + smaller;
 }
 
 // For offloaded checkpoint inputs and for plan files, whose strategies have no parameter `min`.
@@ -72,7 +74,7 @@ std::string of_small_values(const Plan& plan, const ProgramFacts& facts) {
          "; a plan file with a lower one would offload up to " + format_bytes(bytes);
 }
 
-bool same_effect(const Strategy& a, const Strategy& b, const MemoryGraph& graph, const ProgramFacts& facts) {
+bool same_effect(const Strategy& a, const Strategy& b, const OpMemoryAccessGraph& graph, const ProgramFacts& facts) {
   const Plan of_a = make_plan(a, facts), of_b = make_plan(b, facts);
   const auto saves = [](const Plan& plan) {
     std::vector<int> ops;
@@ -96,7 +98,7 @@ std::string why_nothing_offloaded(const Plan& plan, const ProgramFacts& facts) {
 }
 
 Strategy without_idle_parts(const Strategy& strategy, const ProgramFacts& facts) {
-  const MemoryGraph graph(facts);
+  const OpMemoryAccessGraph graph(facts);
   if (!graph.measured()) return strategy;
   for (const Strategy& less : strategy.with_one_less())
     if (same_effect(less, strategy, graph, facts)) return without_idle_parts(less, facts);

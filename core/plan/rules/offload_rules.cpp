@@ -19,9 +19,9 @@ class Reach {
  public:
   Reach(const StrategyPart& part, const ProgramFacts& facts)
       : blocks_(part.blocks()),
-        end_(static_cast<int>(facts.blocks.size()) - part.count(StrategyParameter::keep_last)),
+        end_(static_cast<int>(facts.blocks.size()) - part.count(StrategyParameterKind::keep_last)),
         outside_(blocks_.all() && !is_group(part)),
-        head_(part.has(StrategyParameter::head) && part.word(StrategyParameter::head) == "move") {}
+        head_(part.has(StrategyParameterKind::head) && part.word(StrategyParameterKind::head) == "move") {}
 
   bool has(const OpFacts& op) const {
     if (!makes_values(op)) return false;
@@ -59,10 +59,10 @@ class Kinds {
 
 class Share {
  public:
-  Share(const StrategyPart& part, const ProgramFacts& facts, const MemoryGraph& graph, PlanDraft& draft)
-      : tier_(part.place(StrategyParameter::tier)),
-        fraction_(part.share(StrategyParameter::fraction)),
-        min_bytes_(part.bytes(StrategyParameter::min)),
+  Share(const StrategyPart& part, const ProgramFacts& facts, const OpMemoryAccessGraph& graph, PlanDraft& draft)
+      : tier_(part.place(StrategyParameterKind::tier)),
+        fraction_(part.share(StrategyParameterKind::fraction)),
+        min_bytes_(part.bytes(StrategyParameterKind::min)),
         facts_(facts),
         graph_(graph),
         draft_(draft),
@@ -136,7 +136,7 @@ class Share {
   double fraction_;
   int64_t min_bytes_;
   const ProgramFacts& facts_;
-  const MemoryGraph& graph_;
+  const OpMemoryAccessGraph& graph_;
   PlanDraft& draft_;
   std::vector<bool> needed_;
 };
@@ -152,8 +152,8 @@ class Hooked {
   }
 
   bool has(const OpFacts& op) const {
-    if (hooks_ == HookCoverage::blocks) return op.block != kOutside && op.block < end_;
-    return !is_output(op) && (hooks_ == HookCoverage::step || !is_loss(op));
+    if (hooks_ == SavedTensorHookCoverage::blocks) return op.block != kOutside && op.block < end_;
+    return !is_output(op) && (hooks_ == SavedTensorHookCoverage::step || !is_loss(op));
   }
 
  private:
@@ -162,7 +162,7 @@ class Hooked {
     return &op == output_ || (output_ && op.after_blocks && !output_->region.empty() && op.region == output_->region);
   }
 
-  HookCoverage hooks_;
+  SavedTensorHookCoverage hooks_;
   int end_;  // first of the last blocks, whose tensors stay
   const OpFacts* output_ = nullptr;
 };
@@ -175,8 +175,8 @@ void offload_saves(const EnginePreset& preset, const ProgramFacts& facts, PlanDr
 
 void check_keep_last(const StrategyPart& part, const ProgramFacts& facts) {
   const size_t blocks = facts.blocks.size();
-  if (part.count(StrategyParameter::keep_last) > static_cast<int>(blocks))
-    throw UsageError(std::string(part.info().name) + ": " + part.setting(StrategyParameter::keep_last) +
+  if (part.count(StrategyParameterKind::keep_last) > static_cast<int>(blocks))
+    throw UsageError(std::string(part.info().name) + ": " + part.setting(StrategyParameterKind::keep_last) +
                      " must be at most the number of blocks, " + std::to_string(blocks));
 }
 
@@ -185,24 +185,26 @@ void check_keep_last(const StrategyPart& part, const ProgramFacts& facts) {
 TransferSettings transfer_settings(const StrategyPart& part) {
   if (part.info().preset) return part.info().preset->transfer;
   TransferSettings transfer;
-  transfer.pinned = part.word(StrategyParameter::memory) == "pinned";
+  transfer.pinned = part.word(StrategyParameterKind::memory) == "pinned";
   transfer.side_stream = part.kind() != StrategyKind::offload_sync;
-  transfer.min_bytes = part.bytes(StrategyParameter::min);
-  if (part.has(StrategyParameter::stash)) transfer.stash_bytes = part.bytes(StrategyParameter::stash);
-  transfer.prefetch_bytes = part.kind() == StrategyKind::offload_stream ? part.bytes(StrategyParameter::prefetch) : 0;
+  transfer.min_bytes = part.bytes(StrategyParameterKind::min);
+  if (part.has(StrategyParameterKind::stash)) transfer.stash_bytes = part.bytes(StrategyParameterKind::stash);
+  transfer.prefetch_bytes =
+      part.kind() == StrategyKind::offload_stream ? part.bytes(StrategyParameterKind::prefetch) : 0;
   if (!is_group(part)) return transfer;
   transfer.schedule = OffloadGranularity::block;
-  transfer.groups_in_flight = part.count(StrategyParameter::in_flight);
-  transfer.prefetch_blocks = part.count(StrategyParameter::prefetch);
+  transfer.groups_in_flight = part.count(StrategyParameterKind::in_flight);
+  transfer.prefetch_blocks = part.count(StrategyParameterKind::prefetch);
   return transfer;
 }
 
-void place_offload(const StrategyPart& part, const ProgramFacts& facts, const MemoryGraph& graph, PlanDraft& draft) {
+void place_offload(const StrategyPart& part, const ProgramFacts& facts, const OpMemoryAccessGraph& graph,
+                   PlanDraft& draft) {
   if (part.info().preset) return offload_saves(*part.info().preset, facts, draft);
   check_keep_last(part, facts);
   const Reach reach(part, facts);
-  if (part.share(StrategyParameter::fraction) < 1) return Share(part, facts, graph, draft).place(reach);
-  const TensorPlacement tier = part.place(StrategyParameter::tier);
+  if (part.share(StrategyParameterKind::fraction) < 1) return Share(part, facts, graph, draft).place(reach);
+  const TensorPlacement tier = part.place(StrategyParameterKind::tier);
   for (size_t i = 0; i < facts.ops.size(); ++i)
     if (reach.has(facts.ops[i])) draft.fill(static_cast<int>(i), tier, tier);
 }

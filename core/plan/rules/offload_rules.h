@@ -9,6 +9,7 @@ namespace memtune::plan {
 TransferSettings transfer_settings(const StrategyPart& part);
 
 // Changes only places that still are keep. Throws UsageError if `keep_last` is more than the number of blocks.
-void place_offload(const StrategyPart& part, const ProgramFacts& facts, const MemoryGraph& graph, PlanDraft& draft);
+void place_offload(const StrategyPart& part, const ProgramFacts& facts, const OpMemoryAccessGraph& graph,
+                   PlanDraft& draft);
 
 }  // namespace memtune::plan

@@ -70,7 +70,7 @@ std::vector<OpPlacement> PlanDraft::placements() const {
   return placements;
 }
 
-std::vector<bool> needed_in_backward(const MemoryGraph& graph, const PlanDraft& draft) {
+std::vector<bool> needed_in_backward(const OpMemoryAccessGraph& graph, const PlanDraft& draft) {
   const std::vector<MemoryNode>& memories = graph.memories();
   std::vector<bool> needed(memories.size(), !graph.measured());
   std::vector<int> queue;

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/plan/facts/program_facts.h"
-#include "core/plan/rules/memory_graph.h"
+#include "core/plan/rules/op_memory_access_graph.h"
 #include "core/plan/strategy/plan.h"
 
 namespace memtune::plan {
@@ -36,6 +36,6 @@ class PlanDraft {
 
 // Flags the memories that backward needs: those that autograd saved, and inputs of recomputations under `draft`. All of
 // them if the graph was not measured.
-std::vector<bool> needed_in_backward(const MemoryGraph& graph, const PlanDraft& draft);
+std::vector<bool> needed_in_backward(const OpMemoryAccessGraph& graph, const PlanDraft& draft);
 
 }  // namespace memtune::plan

@@ -46,8 +46,8 @@ std::optional<TensorPlacement> read_place(JsonObjectReader& object, const char* 
   return within(object.path(key) + ": ", [&] { return parse_place(text); });
 }
 
-PlanRule read_rule(const json& value, const std::string& path) {
-  PlanRule rule;
+PlacementRule read_rule(const json& value, const std::string& path) {
+  PlacementRule rule;
   std::string blocks;
   JsonObjectReader object(value, path);
   object.read("blocks", blocks);
@@ -72,11 +72,11 @@ void check_name(const std::string& path, const std::string& name) {
   if (Strategy::of_name(name)) throw UsageError(path + ": '" + name + "' is a strategy's; give the plan another name");
 }
 
-void apply(const PlanRule& rule, const ProgramFacts& facts, const MemoryGraph& graph, PlanDraft& draft) {
-  for (const SelectedValue& one : select(rule, facts, graph)) {
+void apply(const PlacementRule& rule, const ProgramFacts& facts, const OpMemoryAccessGraph& graph, PlanDraft& draft) {
+  for (const SelectedOpOutput& one : select(rule, facts, graph)) {
     if (rule.saved) draft.set(one.op, kPrivateSave, *rule.saved);
     if (!rule.outputs) continue;
-    if (one.output == SelectedValue::kAll)
+    if (one.output == SelectedOpOutput::kAll)
       draft.set_outputs(one.op, *rule.outputs);
     else
       draft.set(one.op, one.output, *rule.outputs);
@@ -119,7 +119,7 @@ void PlanFile::read(const std::string& text) {
 
 bool PlanFile::uses_disk() const {
   if (whole_) return whole_->places(TensorPlacement::disk);
-  return strategy_.uses_disk() || std::any_of(rules_.begin(), rules_.end(), [](const PlanRule& rule) {
+  return strategy_.uses_disk() || std::any_of(rules_.begin(), rules_.end(), [](const PlacementRule& rule) {
            return rule.outputs == TensorPlacement::disk || rule.saved == TensorPlacement::disk;
          });
 }
@@ -138,7 +138,7 @@ Plan PlanFile::make_plan(const ProgramFacts& facts) const {
 
 Plan PlanFile::follow_rules(const ProgramFacts& facts) const {
   Plan plan = within(file_ + ": plan.strategy: ", [&] { return plan::make_plan(strategy_, facts); });
-  const MemoryGraph graph(facts);
+  const OpMemoryAccessGraph graph(facts);
   PlanDraft draft(facts, plan);
   for (size_t i = 0; i < rules_.size(); ++i)
     within(file_ + ": plan.rules[" + std::to_string(i) + "].", [&] { apply(rules_[i], facts, graph, draft); });

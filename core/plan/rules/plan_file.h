@@ -22,7 +22,7 @@
 namespace memtune::plan {
 
 // Places the values that match all of its selectors.
-struct PlanRule {
+struct PlacementRule {
   BlockSet blocks;        // with inputs_of: blocks of the ops that read the values
   std::string region;     // glob of module paths, submodules included; "": any
   std::string op;         // "linear", "aten::linear", or a class: matmul, attention, norm, cheap; "": any
@@ -49,7 +49,7 @@ class PlanFile {
 
   std::string file_, name_;
   Strategy strategy_;
-  std::vector<PlanRule> rules_;
+  std::vector<PlacementRule> rules_;
   std::string transfer_;  // JSON text; "": the settings of the strategy
   std::optional<int64_t> saved_min_bytes_;
   std::optional<Plan> whole_;  // set for a file with placements

@@ -21,7 +21,7 @@ std::string range(size_t first, size_t last) {
 }  // namespace
 
 PlanSummary summarize(const Plan& plan, const ProgramFacts& facts) {
-  const MemoryGraph graph(facts);
+  const OpMemoryAccessGraph graph(facts);
   const PlanDraft draft(facts, plan);
   const std::vector<bool> needed = needed_in_backward(graph, draft);
   Sums before{}, behind{}, all{};

@@ -57,10 +57,10 @@ std::set<std::string> names_of(const std::vector<int>& ops, const ProgramFacts& 
 
 class Scope {
  public:
-  Scope(const PlanRule& rule, const ProgramFacts& facts, const MemoryGraph& graph)
+  Scope(const PlacementRule& rule, const ProgramFacts& facts, const OpMemoryAccessGraph& graph)
       : rule_(rule), facts_(facts), graph_(graph) {}
 
-  std::vector<SelectedValue> select() const {
+  std::vector<SelectedOpOutput> select() const {
     try {
       rule_.blocks.check(facts_.blocks.size());
     } catch (const UsageError& error) {
@@ -70,15 +70,15 @@ class Scope {
   }
 
  private:
-  std::vector<SelectedValue> select_ops() const {
-    std::vector<SelectedValue> selected;
+  std::vector<SelectedOpOutput> select_ops() const {
+    std::vector<SelectedOpOutput> selected;
     for (const int op : of_name(of_region(in_blocks(all(), "region"), "region", rule_.region)))
-      selected.push_back({op, SelectedValue::kAll});
+      selected.push_back({op, SelectedOpOutput::kAll});
     return selected;
   }
 
   // Values that ops of the region read and that other ops created.
-  std::vector<SelectedValue> select_inputs() const {
+  std::vector<SelectedOpOutput> select_inputs() const {
     std::vector<int> taken, makers;
     for (const int taker : in_blocks(of_region(all(), "inputs_of", rule_.inputs_of), "inputs_of"))
       for (const int memory : graph_.read_by(taker)) {
@@ -88,7 +88,7 @@ class Scope {
       }
     if (taken.empty()) throw UsageError("inputs_of: '" + rule_.inputs_of + "' reads no output of an op");
     makers = of_name(of_region(makers, "region", rule_.region));
-    std::vector<SelectedValue> selected;
+    std::vector<SelectedOpOutput> selected;
     for (const int index : taken) {
       const MemoryNode& memory = graph_.memories()[index];
       if (std::find(makers.begin(), makers.end(), memory.op) == makers.end()) continue;
@@ -135,9 +135,9 @@ class Scope {
     return ops;
   }
 
-  const PlanRule& rule_;
+  const PlacementRule& rule_;
   const ProgramFacts& facts_;
-  const MemoryGraph& graph_;
+  const OpMemoryAccessGraph& graph_;
 };
 
 }  // namespace
@@ -150,7 +150,8 @@ std::string matched_region(const std::string& glob, const std::string& region) {
   return glob_match(glob, path) ? path : "";
 }
 
-std::vector<SelectedValue> select(const PlanRule& rule, const ProgramFacts& facts, const MemoryGraph& graph) {
+std::vector<SelectedOpOutput> select(const PlacementRule& rule, const ProgramFacts& facts,
+                                     const OpMemoryAccessGraph& graph) {
   return Scope(rule, facts, graph).select();
 }
 

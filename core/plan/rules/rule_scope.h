@@ -1,19 +1,20 @@
 // Finds what a rule of a plan file selects in a program.
 #pragma once
 
-#include "core/plan/rules/memory_graph.h"
+#include "core/plan/rules/op_memory_access_graph.h"
 #include "core/plan/rules/plan_file.h"
 
 namespace memtune::plan {
 
-struct SelectedValue {
+struct SelectedOpOutput {
   int op = 0;
   int output = 0;  // or kAll
   static constexpr int kAll = -2;
 };
 
 // Returns at least one. Throws UsageError, beginning with the rule's field, for what the program does not have.
-std::vector<SelectedValue> select(const PlanRule& rule, const ProgramFacts& facts, const MemoryGraph& graph);
+std::vector<SelectedOpOutput> select(const PlacementRule& rule, const ProgramFacts& facts,
+                                     const OpMemoryAccessGraph& graph);
 
 // The prefix of `region` that matches the glob: "layers.*.mlp" finds "layers.3.mlp" in "layers.3.mlp.w1". "": no match.
 std::string matched_region(const std::string& glob, const std::string& region);

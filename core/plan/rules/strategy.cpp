@@ -11,7 +11,7 @@ namespace {
 
 // Checkpoints and offload groups consist of blocks.
 bool needs_blocks(const StrategyPart& part) {
-  if (part.info().preset && part.info().preset->hooks == HookCoverage::blocks) return true;
+  if (part.info().preset && part.info().preset->hooks == SavedTensorHookCoverage::blocks) return true;
   return part.is_checkpoint() || part.is_states() || part.kind() == StrategyKind::offload_group || !part.blocks().all();
 }
 
@@ -58,8 +58,9 @@ void place_states(const StrategyPart& part, const ProgramFacts& facts, std::vect
   };
   for (size_t i = 0; i < facts.blocks.size(); ++i)
     if (part.blocks().contains(static_cast<int>(i)))
-      add(facts.blocks[i].region, part.place(StrategyParameter::parameters), part.place(StrategyParameter::moments));
-  const std::string& outside = part.word(StrategyParameter::outside);
+      add(facts.blocks[i].region, part.place(StrategyParameterKind::parameters),
+          part.place(StrategyParameterKind::moments));
+  const std::string& outside = part.word(StrategyParameterKind::outside);
   if (std::ranges::count(states, kOutsideUnits, &StatePlacement::unit) > 0 || outside == "keep") return;
   add(kOutsideUnits, outside == "host" ? TensorPlacement::host : TensorPlacement::keep, TensorPlacement::host);
 }
@@ -67,7 +68,7 @@ void place_states(const StrategyPart& part, const ProgramFacts& facts, std::vect
 }  // namespace
 
 Plan make_plan(const Strategy& strategy, const ProgramFacts& facts) {
-  const MemoryGraph graph(facts);
+  const OpMemoryAccessGraph graph(facts);
   PlanDraft draft(facts);
   Plan plan;
   plan.strategy = to_string(strategy);
@@ -83,7 +84,7 @@ Plan make_plan(const Strategy& strategy, const ProgramFacts& facts) {
       place_offload(part, facts, graph, draft);
   }
   plan.nested = std::ranges::any_of(strategy.parts(), [](const StrategyPart& part) {
-    return part.has(StrategyParameter::segment) && part.count(StrategyParameter::segment) > 1;
+    return part.has(StrategyParameterKind::segment) && part.count(StrategyParameterKind::segment) > 1;
   });
   plan.placements = draft.placements();
   return plan;

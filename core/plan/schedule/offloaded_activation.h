@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "core/plan/schedule/copy_sizes.h"
-#include "core/plan/schedule/host_cache.h"
+#include "core/plan/schedule/disk_spilling_host_cache.h"
 
 namespace memtune::schedule {
 
@@ -45,30 +45,30 @@ struct OffloadedActivation {
 };
 
 // Copies of one direction that are issued in one call.
-struct CopyPart {
+struct ActivationPieceCopy {
   OffloadedActivation* transfer;
   CachedPiecePtr piece;
   int64_t begin;  // offset of the piece in the transfer
 };
-using CopyBatch = std::vector<CopyPart>;
+using CopyBatch = std::vector<ActivationPieceCopy>;
 
 // Carries the decisions out. Calls may throw.
-class TransferDevice {
+class TransferBackend {
  public:
-  virtual ~TransferDevice() = default;
+  virtual ~TransferBackend() = default;
   virtual int64_t allocated_bytes() const = 0;  // on the device now
 
   virtual void begin_out() = 0;  // later copies out start after the compute queued so far
   virtual CachedPiecePtr put(OffloadedActivation& transfer, int64_t bytes) = 0;  // a piece with room in host memory
   virtual void copy_out(const CopyBatch& batch) = 0;                             // starts
-  virtual void stored(const CopyPart& part) = 0;                                 // its copy out was started
+  virtual void stored(const ActivationPieceCopy& part) = 0;                      // its copy out was started
   // Compute waits for the copy out unless it has ended; then the source is freed.
   virtual void free_source(OffloadedActivation& transfer) = 0;
 
   // Allocates the targets. Later copies back start after the compute queued so far.
   virtual void begin_in(std::span<OffloadedActivation* const> transfers) = 0;
   virtual void copy_in(const CopyBatch& batch) = 0;         // starts; the pieces are in host memory
-  virtual void drop(const CopyPart& part) = 0;              // its copy back was started
+  virtual void drop(const ActivationPieceCopy& part) = 0;   // its copy back was started
   virtual void wait_in(OffloadedActivation& transfer) = 0;  // compute waits for its copies back
 };
 

@@ -1,18 +1,19 @@
 // Decides about the copies of one step: which activations are offloaded, when their sources leave the device, when they
 // are reloaded. The engine (core/engine/offload) and the step simulator (core/plan/planner) ask it and carry its
-// decisions out as TransferDevice. It owns no memory.
+// decisions out as TransferBackend. It owns no memory.
 #pragma once
 
-#include "core/plan/schedule/offload_stash.h"
-#include "core/plan/schedule/reload_prefetch.h"
+#include "core/plan/schedule/activation_offload_scheduler.h"
+#include "core/plan/schedule/activation_reload_scheduler.h"
 
 namespace memtune::schedule {
 
 class TransferSchedule {
  public:
   // All references must outlive it. `largest_bytes`: of the largest transfer of earlier steps.
-  TransferSchedule(const plan::TransferSettings& settings, LearnedOffloadSchedule& learned, HostCache& cache,
-                   TransferDevice& device, int64_t batch_bytes = kBatchBytes, int64_t largest_bytes = 0)
+  TransferSchedule(const plan::TransferSettings& settings, LearnedOffloadSchedule& learned,
+                   DiskSpillingHostCache& cache, TransferBackend& device, int64_t batch_bytes = kBatchBytes,
+                   int64_t largest_bytes = 0)
       : settings_(settings),
         learned_(learned),
         stash_(settings, batch_bytes, largest_bytes, learned, device),
@@ -59,8 +60,8 @@ class TransferSchedule {
  private:
   const plan::TransferSettings& settings_;
   LearnedOffloadSchedule& learned_;
-  OffloadStash stash_;
-  ReloadPrefetch reloads_;
+  ActivationOffloadScheduler stash_;
+  ActivationReloadScheduler reloads_;
 };
 
 }  // namespace memtune::schedule

@@ -26,9 +26,9 @@ enum class ReshardPolicy {
 ReshardPolicy parse_reshard(const std::string& text);  // throws UsageError listing the valid names
 
 // Memory of the units: gathers and frees it for the schedule.
-class UnitGatherer {
+class ParameterGatherBackend {
  public:
-  virtual ~UnitGatherer() = default;
+  virtual ~ParameterGatherBackend() = default;
   virtual void gather(int unit) = 0;  // starts the gather and returns; the memory may already be allocated
   virtual void wait(int unit) = 0;    // until the gather is done; returns at once if none runs
   virtual void free(int unit) = 0;    // does nothing if none is allocated
@@ -44,7 +44,7 @@ class UnitGatherSchedule {
   };
 
   // `memory` must outlive the schedule.
-  UnitGatherSchedule(size_t units, ReshardPolicy reshard, UnitGatherer& memory, LearnedOrder learned = {})
+  UnitGatherSchedule(size_t units, ReshardPolicy reshard, ParameterGatherBackend& memory, LearnedOrder learned = {})
       : reshard_(reshard), memory_(memory), units_(units), learned_(std::move(learned)) {}
 
   void begin_step();  // parameters gathered in an earlier step are stale from now on
@@ -78,7 +78,7 @@ class UnitGatherSchedule {
   void free_all();
 
   const ReshardPolicy reshard_;
-  UnitGatherer& memory_;
+  ParameterGatherBackend& memory_;
   std::vector<Unit> units_;
   LearnedOrder learned_;
   Pass pass_ = Pass::none;

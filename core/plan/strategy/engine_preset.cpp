@@ -25,7 +25,7 @@ constexpr EngineCompatibilityFlags torchtune_compatibility() {
 
 constexpr EngineCompatibilityFlags trl_compatibility() {
   EngineCompatibilityFlags compatibility = kHooksOnSaves;
-  compatibility.repeats = DuplicatePolicy::stay;
+  compatibility.repeats = SharedStoragePolicy::stay;
   compatibility.flat_broadcasts = true;
   return compatibility;
 }
@@ -41,20 +41,20 @@ bool has_compatibility_flags(const Plan& plan) {
 }
 
 const EnginePreset kTorchtune = {.engine = "torchtune 0.6.1",
-                                 .hooks = HookCoverage::model,
+                                 .hooks = SavedTensorHookCoverage::model,
                                  .transfer = {.min_bytes = kMinBytes, .compatibility = torchtune_compatibility()}};
 
 const EnginePreset kTrl = {.engine = "TRL 1.16.0",
-                           .hooks = HookCoverage::step,
+                           .hooks = SavedTensorHookCoverage::step,
                            .transfer = {.min_bytes = kMinBytes, .compatibility = trl_compatibility()}};
 
 const EnginePreset kSwift = {
     .engine = "ms-swift 4.6.0",
-    .hooks = HookCoverage::blocks,
+    .hooks = SavedTensorHookCoverage::blocks,
     .keep_last = 1,
     .transfer = {.min_bytes = 1,
                  .schedule = OffloadGranularity::block,
-                 .compatibility = {.learns = false, .power_of_two = true, .repeats = DuplicatePolicy::share}}};
+                 .compatibility = {.learns = false, .power_of_two = true, .repeats = SharedStoragePolicy::share}}};
 
 const EnginePreset kHfOffload = {
     .engine = "transformers 5.17.0",

@@ -10,7 +10,7 @@
 namespace memtune::plan {
 
 // Scope of an engine's saved-tensor hooks.
-enum class HookCoverage {
+enum class SavedTensorHookCoverage {
   none,
   model,   // the model without its output layer
   step,    // model and loss without the output layer
@@ -19,7 +19,7 @@ enum class HookCoverage {
 
 struct EnginePreset {
   std::string_view engine;  // "torchtune 0.6.1"
-  HookCoverage hooks = HookCoverage::none;
+  SavedTensorHookCoverage hooks = SavedTensorHookCoverage::none;
   bool inputs = false;  // inputs of checkpointed blocks are offloaded to the CPU
   // Meaning of the parameter `layers`. Together: that many consecutive blocks form one checkpoint. First: only the
   // first that many blocks are checkpointed.

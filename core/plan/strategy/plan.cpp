@@ -39,11 +39,11 @@ const std::vector<std::string>& repeats_names() {
   return names;
 }
 
-DuplicatePolicy read_repeats(const std::string& text, const std::string& path) {
+SharedStoragePolicy read_repeats(const std::string& text, const std::string& path) {
   const auto& names = repeats_names();
   const auto name = std::find(names.begin(), names.end(), text);
   if (name == names.end()) throw UsageError(path + ": " + unknown_name("word", text, names));
-  return static_cast<DuplicatePolicy>(name - names.begin());
+  return static_cast<SharedStoragePolicy>(name - names.begin());
 }
 
 // Fields with default values are left out.
@@ -204,7 +204,7 @@ TensorPlacement parse_place(const std::string& text) {
 
 std::string to_string(OffloadGranularity schedule) { return schedule_names().at(static_cast<size_t>(schedule)); }
 
-std::string to_string(DuplicatePolicy repeats) { return repeats_names().at(static_cast<size_t>(repeats)); }
+std::string to_string(SharedStoragePolicy repeats) { return repeats_names().at(static_cast<size_t>(repeats)); }
 
 bool Plan::places(TensorPlacement place) const {
   return std::any_of(placements.begin(), placements.end(), [&](const OpPlacement& placement) {

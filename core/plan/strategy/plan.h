@@ -39,12 +39,12 @@ enum class OffloadGranularity {
 std::string to_string(OffloadGranularity schedule);
 
 // Handling of tensors of OpPlacement::saves that share bytes with another saved tensor.
-enum class DuplicatePolicy {
+enum class SharedStoragePolicy {
   move,   // every one is offloaded
   stay,   // if an earlier offload copy is still running, the tensor stays on the device
   share,  // equal views within a block are offloaded once
 };
-std::string to_string(DuplicatePolicy repeats);
+std::string to_string(SharedStoragePolicy repeats);
 
 // Engine compatibility flags: where other programs' engines differ from memtune's own. Each is independent of the
 // others. See core/plan/strategy/engine_preset.h.
@@ -60,7 +60,7 @@ struct EngineCompatibilityFlags {
   bool parameter_views = false;  // OpPlacement::saves: offloads views of parameters too, for example transposed weights
   bool flat_broadcasts = false;  // OpPlacement::saves: offloads the storage of a tensor with zero strides
   bool whole_blocks = false;     // backward recomputes every op of a block, needed or not
-  DuplicatePolicy repeats = DuplicatePolicy::move;
+  SharedStoragePolicy repeats = SharedStoragePolicy::move;
   bool operator==(const EngineCompatibilityFlags&) const = default;
 };
 

@@ -42,7 +42,7 @@ enum class StrategyKind {
   states_host,
 };
 
-enum class StrategyParameter {
+enum class StrategyParameterKind {
   inputs,
   save,
   segment,
@@ -64,12 +64,12 @@ enum class StrategyParameter {
 };
 
 // Type of a parameter's value.
-enum class ParameterType { words, names, share, count, positive, bytes, blocks };
+enum class StrategyParameterType { words, names, share, count, positive, bytes, blocks };
 
 struct StrategyParameterInfo {
-  StrategyParameter parameter;
+  StrategyParameterKind parameter;
   std::string_view name;  // "inputs"
-  ParameterType form;
+  StrategyParameterType form;
   std::string_view words;          // "keep | host | disk"; "" for other forms
   std::string_view default_value;  // "keep"
   std::string_view help;
@@ -102,27 +102,27 @@ class StrategyPart {
   bool is_states() const;        // of parameters and optimizer states
   bool offloads_inputs() const;  // a checkpoint that offloads its blocks' inputs to the CPU or disk
 
-  bool has(StrategyParameter parameter) const;
+  bool has(StrategyParameterKind parameter) const;
   // The part must have the parameter, with a value of that form.
-  const std::string& word(StrategyParameter parameter) const { return std::get<std::string>(value(parameter)); }
-  TensorPlacement place(StrategyParameter parameter) const { return parse_place(word(parameter)); }
-  const std::vector<std::string>& names(StrategyParameter parameter) const;
-  double share(StrategyParameter parameter) const { return std::get<double>(value(parameter)); }
-  int count(StrategyParameter parameter) const { return static_cast<int>(bytes(parameter)); }
-  int64_t bytes(StrategyParameter parameter) const { return std::get<int64_t>(value(parameter)); }
-  const BlockSet& blocks() const;                          // all if the part has no parameter `blocks`
-  std::string text(StrategyParameter parameter) const;     // in printed form
-  std::string setting(StrategyParameter parameter) const;  // "fraction=0.4"
-  std::vector<StrategyParameter> changed() const;          // parameters whose value is not the default
+  const std::string& word(StrategyParameterKind parameter) const { return std::get<std::string>(value(parameter)); }
+  TensorPlacement place(StrategyParameterKind parameter) const { return parse_place(word(parameter)); }
+  const std::vector<std::string>& names(StrategyParameterKind parameter) const;
+  double share(StrategyParameterKind parameter) const { return std::get<double>(value(parameter)); }
+  int count(StrategyParameterKind parameter) const { return static_cast<int>(bytes(parameter)); }
+  int64_t bytes(StrategyParameterKind parameter) const { return std::get<int64_t>(value(parameter)); }
+  const BlockSet& blocks() const;                              // all if the part has no parameter `blocks`
+  std::string text(StrategyParameterKind parameter) const;     // in printed form
+  std::string setting(StrategyParameterKind parameter) const;  // "fraction=0.4"
+  std::vector<StrategyParameterKind> changed() const;          // parameters whose value is not the default
 
   // Throws UsageError like Strategy::parse().
-  void set(StrategyParameter parameter, const std::string& text);
+  void set(StrategyParameterKind parameter, const std::string& text);
 
   bool operator==(const StrategyPart& other) const;
 
  private:
-  const Value& value(StrategyParameter parameter) const;
-  size_t index(StrategyParameter parameter) const;
+  const Value& value(StrategyParameterKind parameter) const;
+  size_t index(StrategyParameterKind parameter) const;
 
   const StrategyInfo* info_;
   int64_t every_;
@@ -150,8 +150,9 @@ class Strategy {
   bool uses_disk() const;             // may offload activations to disk
 
   // Copy with one parameter changed in each part that has it. Throws UsageError like parse().
-  Strategy with(StrategyParameter parameter, const std::string& value) const;
-  Strategy with(StrategyParameter parameter, const std::function<std::string(const StrategyPart& part)>& value) const;
+  Strategy with(StrategyParameterKind parameter, const std::string& value) const;
+  Strategy with(StrategyParameterKind parameter,
+                const std::function<std::string(const StrategyPart& part)>& value) const;
   // Copies without offloading, or without recomputation; `none` if no part is left. without_offload() replaces presets
   // that offload checkpoint inputs by memtune's own checkpoints. without_recompute() requires checkpoints that keep
   // their inputs on the device.

@@ -48,13 +48,13 @@ auto parse_within(const StrategyParameterInfo& info, const std::string& text, do
 
 Value parse_value(const StrategyParameterInfo& info, const std::string& text) {
   switch (info.form) {
-    case ParameterType::words: return parse_word(info, text);
-    case ParameterType::names: return parse_names(info, text);
-    case ParameterType::share: return parse_within(info, text, 0, 1, parse_number) + 0.0;  // turns -0 into 0
-    case ParameterType::count: return parse_within(info, text, 0, kMaxCount, parse_integer);
-    case ParameterType::positive: return parse_within(info, text, 1, kMaxCount, parse_integer);
-    case ParameterType::bytes: return parse_bytes(text);
-    case ParameterType::blocks: return BlockSet(text);
+    case StrategyParameterType::words: return parse_word(info, text);
+    case StrategyParameterType::names: return parse_names(info, text);
+    case StrategyParameterType::share: return parse_within(info, text, 0, 1, parse_number) + 0.0;  // turns -0 into 0
+    case StrategyParameterType::count: return parse_within(info, text, 0, kMaxCount, parse_integer);
+    case StrategyParameterType::positive: return parse_within(info, text, 1, kMaxCount, parse_integer);
+    case StrategyParameterType::bytes: return parse_bytes(text);
+    case StrategyParameterType::blocks: return BlockSet(text);
   }
   return text;
 }
@@ -75,12 +75,12 @@ std::string share_text(double share) {
 }
 
 struct Text {
-  ParameterType form;
+  StrategyParameterType form;
   std::string operator()(const std::string& word) const { return word; }
   std::string operator()(const std::vector<std::string>& names) const { return join(names, "+"); }
   std::string operator()(double share) const { return share_text(share); }
   std::string operator()(int64_t number) const {
-    return form == ParameterType::bytes ? exact_bytes(number) : std::to_string(number);
+    return form == StrategyParameterType::bytes ? exact_bytes(number) : std::to_string(number);
   }
   std::string operator()(const BlockSet& blocks) const { return to_string(blocks); }
 };
@@ -101,44 +101,44 @@ bool StrategyPart::is_states() const { return info_->name.starts_with("states=")
 
 bool StrategyPart::offloads_inputs() const {
   if (info_->preset) return info_->preset->inputs;
-  return has(StrategyParameter::inputs) && place(StrategyParameter::inputs) != TensorPlacement::keep;
+  return has(StrategyParameterKind::inputs) && place(StrategyParameterKind::inputs) != TensorPlacement::keep;
 }
 
-size_t StrategyPart::index(StrategyParameter parameter) const {
+size_t StrategyPart::index(StrategyParameterKind parameter) const {
   return static_cast<size_t>(std::ranges::find(info_->parameters, parameter, &StrategyParameterInfo::parameter) -
                              info_->parameters.begin());
 }
 
-bool StrategyPart::has(StrategyParameter parameter) const { return index(parameter) < values_.size(); }
+bool StrategyPart::has(StrategyParameterKind parameter) const { return index(parameter) < values_.size(); }
 
-const Value& StrategyPart::value(StrategyParameter parameter) const { return values_.at(index(parameter)); }
+const Value& StrategyPart::value(StrategyParameterKind parameter) const { return values_.at(index(parameter)); }
 
-const std::vector<std::string>& StrategyPart::names(StrategyParameter parameter) const {
+const std::vector<std::string>& StrategyPart::names(StrategyParameterKind parameter) const {
   return std::get<std::vector<std::string>>(value(parameter));
 }
 
 const BlockSet& StrategyPart::blocks() const {
   static const BlockSet all("all");
-  return has(StrategyParameter::blocks) ? std::get<BlockSet>(value(StrategyParameter::blocks)) : all;
+  return has(StrategyParameterKind::blocks) ? std::get<BlockSet>(value(StrategyParameterKind::blocks)) : all;
 }
 
-std::string StrategyPart::text(StrategyParameter parameter) const {
+std::string StrategyPart::text(StrategyParameterKind parameter) const {
   return std::visit(Text{info_->parameters[index(parameter)].form}, value(parameter));
 }
 
-std::string StrategyPart::setting(StrategyParameter parameter) const {
+std::string StrategyPart::setting(StrategyParameterKind parameter) const {
   const std::string value = text(parameter);
   return std::string(info_->parameters[index(parameter)].name) + "=" + value;
 }
 
-std::vector<StrategyParameter> StrategyPart::changed() const {
-  std::vector<StrategyParameter> changed;
+std::vector<StrategyParameterKind> StrategyPart::changed() const {
+  std::vector<StrategyParameterKind> changed;
   for (size_t i = 0; i < values_.size(); ++i)
     if (values_[i] != default_value(info_->parameters[i])) changed.push_back(info_->parameters[i].parameter);
   return changed;
 }
 
-void StrategyPart::set(StrategyParameter parameter, const std::string& text) {
+void StrategyPart::set(StrategyParameterKind parameter, const std::string& text) {
   const StrategyParameterInfo& info = info_->parameters[index(parameter)];
   try {
     values_[index(parameter)] = parse_value(info, text);
@@ -154,7 +154,7 @@ bool StrategyPart::operator==(const StrategyPart& other) const {
 std::string to_string(const StrategyPart& part) {
   std::string text(part.info().name);
   if (part.kind() == StrategyKind::checkpoint_every) text = "checkpoint:every=" + std::to_string(part.every());
-  for (const StrategyParameter parameter : part.changed()) text += "," + part.setting(parameter);
+  for (const StrategyParameterKind parameter : part.changed()) text += "," + part.setting(parameter);
   return text;
 }
 

@@ -3,32 +3,35 @@
 namespace memtune::plan {
 namespace {
 
-using enum ParameterType;
+using enum StrategyParameterType;
 
 constexpr StrategyParameterInfo kInputs = {
-    StrategyParameter::inputs, "inputs", words,
-    "keep | host | disk",      "keep",   "where the inputs of checkpointed blocks are until backward"};
+    StrategyParameterKind::inputs, "inputs", words,
+    "keep | host | disk",          "keep",   "where the inputs of checkpointed blocks are until backward"};
 constexpr StrategyParameterInfo kSave = {
-    StrategyParameter::save,
+    StrategyParameterKind::save,
     "save",
     names,
     "",
     "matmul+attention",
     "ops whose outputs stay; matmul is every other one of a block, matmul-all is all of them"};
 constexpr StrategyParameterInfo kBlocks = {
-    StrategyParameter::blocks, "blocks", blocks, "", "all", "which blocks, counted from 0; 20- is to the last"};
-constexpr StrategyParameterInfo kSegment = {StrategyParameter::segment,
+    StrategyParameterKind::blocks, "blocks", blocks, "", "all", "which blocks, counted from 0; 20- is to the last"};
+constexpr StrategyParameterInfo kSegment = {StrategyParameterKind::segment,
                                             "segment",
                                             positive,
                                             "",
                                             "1",
                                             "nested: of so many blocks in a row only the first's inputs stay"};
 
-constexpr StrategyParameterInfo kTier = {
-    StrategyParameter::tier, "tier", words,
-    "host | disk",           "host", "disk: what does not fit the host budget goes to disk"};
+constexpr StrategyParameterInfo kTier = {StrategyParameterKind::tier,
+                                         "tier",
+                                         words,
+                                         "host | disk",
+                                         "host",
+                                         "disk: what does not fit the host budget goes to disk"};
 constexpr StrategyParameterInfo kMemory = {
-    StrategyParameter::memory,
+    StrategyParameterKind::memory,
     "memory",
     words,
     "pinned | pageable",
@@ -36,53 +39,64 @@ constexpr StrategyParameterInfo kMemory = {
     "of the CPU; pageable memory is not page-locked, and its copies block the CPU",
     true};
 constexpr StrategyParameterInfo kFraction = {
-    StrategyParameter::fraction,
+    StrategyParameterKind::fraction,
     "fraction",
     share,
     "",
     "1",
     "share of the bytes that is offloaded; first what takes longest to recompute for its size"};
-constexpr StrategyParameterInfo kMin = {
-    StrategyParameter::min, "min", bytes, "", "1MiB", "smaller tensors stay on the device", true};
-constexpr StrategyParameterInfo kHead = {
-    StrategyParameter::head, "head", words,
-    "keep | move",           "keep", "what comes behind the last block: norm, output, loss"};
+constexpr StrategyParameterInfo kMin = {StrategyParameterKind::min,           "min", bytes, "", "1MiB",
+                                        "smaller tensors stay on the device", true};
+constexpr StrategyParameterInfo kHead = {StrategyParameterKind::head,
+                                         "head",
+                                         words,
+                                         "keep | move",
+                                         "keep",
+                                         "what comes behind the last block: norm, output, loss"};
 constexpr StrategyParameterInfo kStash = {
-    StrategyParameter::stash,
+    StrategyParameterKind::stash,
     "stash",
     bytes,
     "",
     "8GiB",
     "sources kept on the device while their copies out run, as far as the step's peak allows",
     true};
-constexpr StrategyParameterInfo kPrefetch = {StrategyParameter::prefetch,           "prefetch", bytes, "", "1GiB",
+constexpr StrategyParameterInfo kPrefetch = {StrategyParameterKind::prefetch,       "prefetch", bytes, "", "1GiB",
                                              "bytes copied back ahead of backward", true};
 constexpr StrategyParameterInfo kKeepNone = {
-    StrategyParameter::keep_last, "keep_last", count, "", "0", "the activations of that many last blocks stay"};
+    StrategyParameterKind::keep_last, "keep_last", count, "", "0", "the activations of that many last blocks stay"};
 constexpr StrategyParameterInfo kKeepOne = {
-    StrategyParameter::keep_last, "keep_last", count, "", "1", "the activations of that many last blocks stay"};
-constexpr StrategyParameterInfo kInFlight = {
-    StrategyParameter::in_flight, "in_flight", positive, "", "1", "blocks whose copies out are in flight", true};
-constexpr StrategyParameterInfo kPrefetchBlocks = {
-    StrategyParameter::prefetch, "prefetch", count, "", "1", "blocks copied back ahead of backward", true};
+    StrategyParameterKind::keep_last, "keep_last", count, "", "1", "the activations of that many last blocks stay"};
+constexpr StrategyParameterInfo kInFlight = {StrategyParameterKind::in_flight,        "in_flight", positive, "", "1",
+                                             "blocks whose copies out are in flight", true};
+constexpr StrategyParameterInfo kPrefetchBlocks = {StrategyParameterKind::prefetch,        "prefetch", count, "", "1",
+                                                   "blocks copied back ahead of backward", true};
 
 constexpr StrategyParameterInfo kEveryNth = {
-    StrategyParameter::every, "every", positive, "", "1", "only every n-th block, from the first on"};
-constexpr StrategyParameterInfo kLayers = {
-    StrategyParameter::layers, "layers", positive, "", "1", "blocks that one checkpoint has, as recompute_num_layers"};
-constexpr StrategyParameterInfo kFirstLayers = {
-    StrategyParameter::layers, "layers", positive, "", "1", "blocks that are checkpointed, as recompute_num_layers"};
+    StrategyParameterKind::every, "every", positive, "", "1", "only every n-th block, from the first on"};
+constexpr StrategyParameterInfo kLayers = {StrategyParameterKind::layers,
+                                           "layers",
+                                           positive,
+                                           "",
+                                           "1",
+                                           "blocks that one checkpoint has, as recompute_num_layers"};
+constexpr StrategyParameterInfo kFirstLayers = {StrategyParameterKind::layers,
+                                                "layers",
+                                                positive,
+                                                "",
+                                                "1",
+                                                "blocks that are checkpointed, as recompute_num_layers"};
 
-constexpr StrategyParameterInfo kParameters = {StrategyParameter::parameters,
+constexpr StrategyParameterInfo kParameters = {StrategyParameterKind::parameters,
                                                "parameters",
                                                words,
                                                "host | keep",
                                                "host",
                                                "of the blocks: where they are while no op uses them"};
 constexpr StrategyParameterInfo kMoments = {
-    StrategyParameter::moments, "moments", words, "host | keep", "host", "the optimizer's states of the blocks"};
+    StrategyParameterKind::moments, "moments", words, "host | keep", "host", "the optimizer's states of the blocks"};
 constexpr StrategyParameterInfo kOutsideBlocks = {
-    StrategyParameter::outside,
+    StrategyParameterKind::outside,
     "outside",
     words,
     "keep | moments | host",

@@ -57,7 +57,7 @@ void fields(StepPeriodicity& period, Visit visit) {
 }
 
 template <typename Visit>
-void fields(SettingSyntax& words, Visit visit) {
+void fields(TrainerSettingSyntax& words, Visit visit) {
   visit("setting", words.setting);
   visit("text", words.text);
 }
@@ -164,14 +164,14 @@ void fields(AllocationSite& line, Visit visit) {
 }
 
 template <typename Visit>
-void fields(BatchSize& batch, Visit visit) {
+void fields(BatchRowsAndTokens& batch, Visit visit) {
   visit("rows", batch.rows);
   visit("tokens", batch.tokens);
   visit("positions", batch.positions);
 }
 
 template <typename Visit>
-void fields(ModelOnDevice& model, Visit visit) {
+void fields(ResidentModelRecord& model, Visit visit) {
   visit("name", model.name);
   visit("bytes", model.bytes);
   visit("trained", model.trained);

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/record/measurement/setting_syntax.h"
+#include "core/record/measurement/trainer_setting_syntax.h"
 
 namespace memtune::result {
 
@@ -26,11 +26,11 @@ struct AllocationSite {
 };
 
 // 0: not known.
-struct BatchSize {
+struct BatchRowsAndTokens {
   int64_t rows = 0, tokens = 0, positions = 0;
 };
 
-struct ModelOnDevice {
+struct ResidentModelRecord {
   std::string name;             // its class
   int64_t bytes = 0;            // of its parameters there
   bool trained = false;         // an optimizer has some of them
@@ -54,15 +54,15 @@ struct OutOfMemory {
   int64_t runs = 0, usual_runs = 0;  // with gradients: from lines that no backward followed; most before a backward
   // What is allocated, by kind; rest: activations and all else.
   int64_t parameters_bytes = 0, gradients_bytes = 0, optimizer_bytes = 0, buffers_bytes = 0, rest_bytes = 0;
-  BatchSize batch, largest_batch;         // in use; the largest one before it
-  std::vector<int64_t> held_after_steps;  // allocated at the end of each of the last steps
-  std::vector<int64_t> amount_of_steps;   // positions, or rows, of their largest batches; 0: not known
-  std::vector<int64_t> held_before_runs;  // allocated before each run without gradients since the last backward
-  std::vector<ModelOnDevice> models;      // the largest first
-  std::vector<AllocationSite> lines;      // of the rest, the largest first
-  AllocationSite where;                   // that asked for `requested_bytes`
-  std::string trainer;                    // whose library the process had loaded, "axolotl"; "": of none
-  std::vector<SettingSyntax> words;       // of the command's own trainer and flags
+  BatchRowsAndTokens batch, largest_batch;  // in use; the largest one before it
+  std::vector<int64_t> held_after_steps;    // allocated at the end of each of the last steps
+  std::vector<int64_t> amount_of_steps;     // positions, or rows, of their largest batches; 0: not known
+  std::vector<int64_t> held_before_runs;    // allocated before each run without gradients since the last backward
+  std::vector<ResidentModelRecord> models;  // the largest first
+  std::vector<AllocationSite> lines;        // of the rest, the largest first
+  AllocationSite where;                     // that asked for `requested_bytes`
+  std::string trainer;                      // whose library the process had loaded, "axolotl"; "": of none
+  std::vector<TrainerSettingSyntax> words;  // of the command's own trainer and flags
 };
 
 }  // namespace memtune::result

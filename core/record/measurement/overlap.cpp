@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/record/trace/step_time_breakdown.h"
+#include "core/record/trace/step_activity_intervals.h"
 
 namespace memtune::result {
 namespace {

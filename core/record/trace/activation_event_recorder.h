@@ -7,33 +7,33 @@
 
 namespace memtune::trace {
 
-struct ValueKey {
+struct ActivationKey {
   int op = -1;     // number in the program; -1: created outside of it
   int output = 0;  // kPrivateSave: saved for the op's own backward
   int64_t bytes = 0;
 
-  bool operator==(const ValueKey&) const = default;
+  bool operator==(const ActivationKey&) const = default;
 };
 
 class ActivationEventRecorder {
  public:
   virtual ~ActivationEventRecorder() = default;
 
-  virtual void saved(const ValueKey& value) = 0;
+  virtual void saved(const ActivationKey& value) = 0;
   // Backward unpacks it in `block` of the model; -1: outside of blocks.
-  virtual void used(const ValueKey& value, int block) = 0;
+  virtual void used(const ActivationKey& value, int block) = 0;
 
   // Enclose the calls that enqueue copies of an activation, and those that recompute an op.
-  virtual void begin_copies(const ValueKey& value) = 0;
+  virtual void begin_copies(const ActivationKey& value) = 0;
   virtual void end_copies() = 0;
-  virtual void begin_rerun(const ValueKey& value) = 0;
+  virtual void begin_rerun(const ActivationKey& value) = 0;
   virtual void end_rerun() = 0;
 };
 
 // RAII for the pairs above. `recorder` may be null.
 class CopyRecordScope {
  public:
-  CopyRecordScope(ActivationEventRecorder* recorder, const ValueKey& value) : recorder_(recorder) {
+  CopyRecordScope(ActivationEventRecorder* recorder, const ActivationKey& value) : recorder_(recorder) {
     if (recorder_) recorder_->begin_copies(value);
   }
   ~CopyRecordScope() {
@@ -48,7 +48,7 @@ class CopyRecordScope {
 
 class RecomputeRecordScope {
  public:
-  RecomputeRecordScope(ActivationEventRecorder* recorder, const ValueKey& value) : recorder_(recorder) {
+  RecomputeRecordScope(ActivationEventRecorder* recorder, const ActivationKey& value) : recorder_(recorder) {
     if (recorder_) recorder_->begin_rerun(value);
   }
   ~RecomputeRecordScope() {

@@ -67,7 +67,7 @@ void write_header(std::string& file, const Trace& trace) {
   Json tracks = Json::array(), values = Json::array(), owners = Json::array();
   for (const Track& track : trace.tracks)
     tracks.push_back({{"role", to_string(track.role)}, {"stream", track.stream}, {"rank", track.rank}});
-  for (const TracedValue& value : trace.values)
+  for (const TracedActivation& value : trace.values)
     values.push_back({{"name", value.name},
                       {"region", value.region},
                       {"placement", value.placement},
@@ -225,7 +225,7 @@ class Reader {
     read_tables(header);
     if (trace_.owners.size() > kMaxOwners) throw Damaged{};
     BoundedSum values;
-    for (const TracedValue& value : trace_.values)
+    for (const TracedActivation& value : trace_.values)
       if (!values.add(value.bytes)) throw Damaged{};
   }
 

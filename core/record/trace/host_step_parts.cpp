@@ -4,8 +4,8 @@
 
 namespace memtune::trace {
 
-HostToDeviceClock::HostToDeviceClock(const std::vector<HostStepPart>& parts, const Trace& trace,
-                                     const std::vector<uint32_t>& part_of)
+HostPartDeviceTimes::HostPartDeviceTimes(const std::vector<HostStepPart>& parts, const Trace& trace,
+                                         const std::vector<uint32_t>& part_of)
     : windows_(parts.size() + 1, {INT64_MAX, INT64_MIN}) {
   bool any = false;
   for (size_t i = 0; i < part_of.size(); ++i) {
@@ -29,7 +29,7 @@ HostToDeviceClock::HostToDeviceClock(const std::vector<HostStepPart>& parts, con
   }
 }
 
-void add_block_regions(const std::vector<HostStepPart>& parts, const HostToDeviceClock& clock, Trace& trace) {
+void add_block_regions(const std::vector<HostStepPart>& parts, const HostPartDeviceTimes& clock, Trace& trace) {
   for (size_t first = 0, next = 0; first < parts.size(); first = next) {
     next = first + 1;
     while (next < parts.size() && parts[next].region == parts[first].region) ++next;

@@ -18,11 +18,11 @@ struct HostStepPart {
   int64_t host_ns = 0;   // host time of its start
 };
 
-class HostToDeviceClock {
+class HostPartDeviceTimes {
  public:
   // `part_of`: by event of `trace`, the number of its part; 0: none. Parts without device work are placed at the end of
   // the part before them. If no part has device work, host times are used.
-  HostToDeviceClock(const std::vector<HostStepPart>& parts, const Trace& trace, const std::vector<uint32_t>& part_of);
+  HostPartDeviceTimes(const std::vector<HostStepPart>& parts, const Trace& trace, const std::vector<uint32_t>& part_of);
 
   // Device times of the part's work: its start after all earlier parts, and the end of all work so far. Part 0: the
   // trace's start.
@@ -38,6 +38,6 @@ class HostToDeviceClock {
 
 // Adds a region to the track of blocks for each run of consecutive parts with the same region. Parts of kind none and
 // runs without device work are skipped.
-void add_block_regions(const std::vector<HostStepPart>& parts, const HostToDeviceClock& clock, Trace& trace);
+void add_block_regions(const std::vector<HostStepPart>& parts, const HostPartDeviceTimes& clock, Trace& trace);
 
 }  // namespace memtune::trace

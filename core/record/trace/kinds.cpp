@@ -27,10 +27,12 @@ std::optional<Enum> find(const std::array<const char*, N>& words, std::string_vi
 std::string to_string(EventKind kind) { return kEventWords.at(static_cast<size_t>(kind)); }
 std::string to_string(TrackRole role) { return kRoleWords.at(static_cast<size_t>(role)); }
 std::string to_string(Pass pass) { return kPassWords.at(static_cast<size_t>(pass)); }
-std::string to_string(OwnerKind kind) { return kOwnerWords.at(static_cast<size_t>(kind)); }
+std::string to_string(MemoryOwnerKind kind) { return kOwnerWords.at(static_cast<size_t>(kind)); }
 
 std::optional<TrackRole> parse_track_role(std::string_view word) { return find<TrackRole>(kRoleWords, word); }
-std::optional<OwnerKind> parse_owner_kind(std::string_view word) { return find<OwnerKind>(kOwnerWords, word); }
+std::optional<MemoryOwnerKind> parse_owner_kind(std::string_view word) {
+  return find<MemoryOwnerKind>(kOwnerWords, word);
+}
 
 bool on_device(TrackRole role) {
   switch (role) {

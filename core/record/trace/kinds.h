@@ -70,7 +70,7 @@ struct RegionId {
 };
 
 // Owners of device memory, in stacking order of charts: long-lived first.
-enum class OwnerKind : uint8_t {
+enum class MemoryOwnerKind : uint8_t {
   parameters,
   optimizer,
   gradients,
@@ -83,8 +83,8 @@ enum class OwnerKind : uint8_t {
 
 // Words in the file's header.
 std::string to_string(TrackRole role);
-std::string to_string(OwnerKind kind);
+std::string to_string(MemoryOwnerKind kind);
 std::optional<TrackRole> parse_track_role(std::string_view word);
-std::optional<OwnerKind> parse_owner_kind(std::string_view word);
+std::optional<MemoryOwnerKind> parse_owner_kind(std::string_view word);
 
 }  // namespace memtune::trace

@@ -83,28 +83,28 @@ bool is_held(const std::vector<Change>& changes, bool recomputed, int64_t time_n
 
 }  // namespace
 
-std::string family(const TracedValue& value) {
+std::string family(const TracedActivation& value) {
   std::string name = value.name;
   if (value.block != kNoBlock && name.starts_with(value.region))
-    name = family(MemoryOwner{OwnerKind::block, value.region, value.block}) + name.substr(value.region.size());
+    name = family(MemoryOwner{MemoryOwnerKind::block, value.region, value.block}) + name.substr(value.region.size());
   const size_t slash = name.find('/'), colons = name.find("::", slash);
   if (slash != std::string::npos && colons != std::string::npos) name.replace(slash, colons + 2 - slash, " ");
   return name;
 }
 
-std::vector<ResidentValueGroup> held_values(const Trace& trace, int64_t time_ns) {
-  std::map<std::string, ResidentValueGroup> by_name;
+std::vector<ResidentActivationGroup> held_values(const Trace& trace, int64_t time_ns) {
+  std::map<std::string, ResidentActivationGroup> by_name;
   const std::vector<std::vector<Change>> changes = changes_of(trace);
   for (size_t i = 0; i < trace.values.size(); ++i) {
-    const TracedValue& value = trace.values[i];
+    const TracedActivation& value = trace.values[i];
     if (value.bytes <= 0 || !is_held(changes[i], value.placement == "recompute", time_ns)) continue;
-    ResidentValueGroup& held = by_name[family(value)];
+    ResidentActivationGroup& held = by_name[family(value)];
     ++held.count;
     held.bytes += value.bytes;
   }
-  std::vector<ResidentValueGroup> sorted;
+  std::vector<ResidentActivationGroup> sorted;
   for (auto& [name, held] : by_name) sorted.push_back({name, held.count, held.bytes});
-  std::ranges::stable_sort(sorted, std::ranges::greater(), &ResidentValueGroup::bytes);
+  std::ranges::stable_sort(sorted, std::ranges::greater(), &ResidentActivationGroup::bytes);
   return sorted;
 }
 

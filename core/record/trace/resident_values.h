@@ -11,16 +11,16 @@
 namespace memtune::trace {
 
 // Activations of one op, over all similar blocks: "layers.* w1 linear".
-struct ResidentValueGroup {
+struct ResidentActivationGroup {
   std::string name;
   size_t count = 0;
   int64_t bytes = 0;
 };
 
 // Sorted by size, largest first. One pass over all events.
-std::vector<ResidentValueGroup> held_values(const Trace& trace, int64_t time_ns);
+std::vector<ResidentActivationGroup> held_values(const Trace& trace, int64_t time_ns);
 
 // "layers.15.attn/aten::silu" in "layers.15" gives "layers.*.attn silu".
-std::string family(const TracedValue& value);
+std::string family(const TracedActivation& value);
 
 }  // namespace memtune::trace

@@ -43,7 +43,7 @@ std::string name_of_track(const Trace& trace, const Track& track) {
 }
 
 std::string family(const MemoryOwner& owner) {
-  if (owner.kind != OwnerKind::block) return owner.name;
+  if (owner.kind != MemoryOwnerKind::block) return owner.name;
   std::string text;
   for (const char c : owner.name) {
     const bool digit = c >= '0' && c <= '9';

@@ -8,11 +8,11 @@
 
 #include "core/base/id.h"
 #include "core/record/trace/kinds.h"
-#include "core/record/trace/provenance.h"
+#include "core/record/trace/trace_provenance.h"
 
 namespace memtune::trace {
 
-using ValueId = Id<struct TracedValue>;  // into Trace::values
+using ValueId = Id<struct TracedActivation>;  // into Trace::values
 
 // Times are in nanoseconds since the trace's start.
 struct TraceEvent {
@@ -35,7 +35,7 @@ struct MemorySample {
 };
 
 // An activation, one row of the plan. Events with its index show when it was saved, copied, recomputed and used.
-struct TracedValue {
+struct TracedActivation {
   std::string name;       // "layers.3.mlp silu"
   std::string region;     // "layers.3"; outside of blocks: "before the blocks", "head"
   std::string placement;  // "keep", "recompute", "host", "disk"
@@ -45,7 +45,7 @@ struct TracedValue {
 };
 
 struct MemoryOwner {
-  OwnerKind kind = OwnerKind::outside;
+  MemoryOwnerKind kind = MemoryOwnerKind::outside;
   std::string name;          // "parameters", "layers.3"
   int32_t block = kNoBlock;  // for kind block
 };
@@ -70,14 +70,14 @@ struct Track {
 std::string to_string(const Track& track);  // "compute stream 7", "copy out", "host ops"; without the rank
 
 struct Trace {
-  Provenance origin;
+  TraceProvenance origin;
   std::string strategy;
   std::string device;
   std::vector<Track> tracks;
   std::vector<std::string> names;
   std::vector<TraceEvent> events;
   std::vector<MemorySample> memory;  // in order of time
-  std::vector<TracedValue> values;
+  std::vector<TracedActivation> values;
   std::vector<MemoryOwner> owners;       // memory without an owner is workspace of ops
   std::vector<OwnerMemorySample> owned;  // in order of time
   int64_t budget_bytes = 0;              // of device memory; 0: none
@@ -89,7 +89,7 @@ struct Trace {
 
   uint32_t track(const Track& wanted);     // finds or adds; linear, there are few tracks
   uint32_t name(const std::string& text);  // finds or adds, in constant time
-  const TracedValue& value(ValueId id) const { return values[id.index()]; }
+  const TracedActivation& value(ValueId id) const { return values[id.index()]; }
 
   // Metrics of a step use the events of one process. Events of other ranks are shown only.
   bool counts(const TraceEvent& event) const { return measured_rank < 0 || tracks[event.track].rank == measured_rank; }

@@ -15,15 +15,15 @@ namespace memtune::sweep {
 
 // Chooses the variants that run next, by name; an empty list ends the sweep. `tried`: all trials so far. The function
 // may add variants and notes to the sweep. If it returns none, all variants run in the order of CommandVariantOrder.
-using ChooseVariants = std::function<std::optional<std::vector<std::string>>(std::span<const SweepTrial> tried,
+using ChooseVariants = std::function<std::optional<std::vector<std::string>>(std::span<const SweepTrialState> tried,
                                                                              CommandSweepRecord& sweep)>;
 
 struct CommandSweepSettings : SweepLoopSettings {
   CommandSweepRecord sweep;
-  std::vector<EngineTrialResult> native;  // to order the variants by
-  ChooseVariants choose;                  // empty: all variants run
-  bool show = false;                      // the listener gets what the commands print
-  std::filesystem::path records;          // of attach::CommandSettings, for the only variant; "": none
+  std::vector<EngineStrategyResult> native;  // to order the variants by
+  ChooseVariants choose;                     // empty: all variants run
+  bool show = false;                         // the listener gets what the commands print
+  std::filesystem::path records;             // of attach::CommandSettings, for the only variant; "": none
 };
 
 // Throws UsageError if a program does not exist, IoError for the run directory. A variant that fails is a row of the

@@ -109,31 +109,31 @@ bool CommandSweepBackend::describe() {
 
 std::string CommandSweepBackend::device() const { return fs::exists("/proc/driver/nvidia/gpus") ? "cuda" : "cpu"; }
 
-trace::Provenance CommandSweepBackend::origin() const {
-  trace::Provenance origin;
+trace::TraceProvenance CommandSweepBackend::origin() const {
+  trace::TraceProvenance origin;
   origin.memtune = MEMTUNE_VERSION;
   return origin;
 }
 
-std::optional<std::vector<SweepTrial>> CommandSweepBackend::chosen(std::span<const SweepTrial> tried) {
+std::optional<std::vector<SweepTrialState>> CommandSweepBackend::chosen(std::span<const SweepTrialState> tried) {
   if (!settings_.choose) return {};
   const auto names = settings_.choose(tried, *record_.command);
   if (!names) return {};
-  std::vector<SweepTrial> trials;
+  std::vector<SweepTrialState> trials;
   for (const std::string& name : *names)
     trials.push_back(trial_of({&*std::ranges::find(record_.command->variants, name, &CommandVariant::name), ""}));
   return trials;
 }
 
-std::vector<SweepTrial> CommandSweepBackend::next(std::span<const SweepTrial> tried) {
+std::vector<SweepTrialState> CommandSweepBackend::next(std::span<const SweepTrialState> tried) {
   if (auto trials = chosen(tried)) return std::move(*trials);
   const CommandVariantOrder order(settings_.sweep.variants, settings_.native, record_.budget_bytes, settings_.goal);
-  std::vector<SweepTrial> trials;
+  std::vector<SweepTrialState> trials;
   if (tried.empty())
     for (const OrderedVariant& placed : order.first()) trials.push_back(trial_of(placed));
   if (combined_ || (tried.empty() && !settings_.dry_run)) return trials;
   combined_ = true;
-  VariantCombinations combinations = order.combined(tried);
+  OrderedVariantCombinations combinations = order.combined(tried);
   for (OrderedVariant& placed : combinations.run) {
     if (settings_.dry_run) placed.why = "behind the single changes, by what they show";
     trials.push_back(trial_of(placed));
@@ -142,15 +142,15 @@ std::vector<SweepTrial> CommandSweepBackend::next(std::span<const SweepTrial> tr
   return trials;
 }
 
-SweepTrial CommandSweepBackend::trial_of(const OrderedVariant& placed) const {
-  SweepTrial trial;
+SweepTrialState CommandSweepBackend::trial_of(const OrderedVariant& placed) const {
+  SweepTrialState trial;
   trial.spec.strategy = placed.variant->name;
   trial.spec.key = key(*placed.variant);
   if (settings_.dry_run && !placed.why.empty()) trial.spec.notes = {placed.why};
   return trial;
 }
 
-const CommandVariant& CommandSweepBackend::variant(const SweepTrial& trial) const {
+const CommandVariant& CommandSweepBackend::variant(const SweepTrialState& trial) const {
   return *std::ranges::find(record_.command->variants, trial.spec.strategy, &CommandVariant::name);
 }
 
@@ -193,7 +193,7 @@ std::string CommandSweepBackend::own_folder(const CommandVariant& started, const
       return own.string();
 }
 
-TrialRoundResult CommandSweepBackend::measure(const SweepTrial& trial, bool first,
+TrialRoundResult CommandSweepBackend::measure(const SweepTrialState& trial, bool first,
                                               std::optional<std::chrono::milliseconds> left) {
   const CommandVariant& started = variant(trial);
   write_files(started, directory_ / trial.spec.folder);

@@ -20,22 +20,23 @@ class CommandSweepBackend : public SweepBackend {
 
   bool describe() override;
   std::string device() const override;
-  trace::Provenance origin() const override;
+  trace::TraceProvenance origin() const override;
   // The variants that settings.choose selects; otherwise single changes first, combinations in the next call. A dry run
   // lists both at once. Combinations that are skipped go into the record.
-  std::vector<SweepTrial> next(std::span<const SweepTrial> tried) override;
+  std::vector<SweepTrialState> next(std::span<const SweepTrialState> tried) override;
   std::vector<std::string> notes() const override { return {}; }
   // A measurement does not depend on other trials: losses are compared with those on record.
-  bool reuse(const SweepTrial&, const result::Measurement&) override { return true; }
-  void prepare(const SweepTrial&) override {}
+  bool reuse(const SweepTrialState&, const result::Measurement&) override { return true; }
+  void prepare(const SweepTrialState&) override {}
   // Writes the variant's files before every start.
-  TrialRoundResult measure(const SweepTrial& trial, bool first, std::optional<std::chrono::milliseconds> left) override;
-  void evaluate(SweepTrial&) override {}  // make_report does, when all rows are known
+  TrialRoundResult measure(const SweepTrialState& trial, bool first,
+                           std::optional<std::chrono::milliseconds> left) override;
+  void evaluate(SweepTrialState&) override {}  // make_report does, when all rows are known
 
  private:
-  std::optional<std::vector<SweepTrial>> chosen(std::span<const SweepTrial> tried);
-  SweepTrial trial_of(const OrderedVariant& placed) const;
-  const CommandVariant& variant(const SweepTrial& trial) const;
+  std::optional<std::vector<SweepTrialState>> chosen(std::span<const SweepTrialState> tried);
+  SweepTrialState trial_of(const OrderedVariant& placed) const;
+  const CommandVariant& variant(const SweepTrialState& trial) const;
   std::string key(const CommandVariant& variant) const;
   void write_files(const CommandVariant& started, const std::filesystem::path& folder) const;
   std::string own_folder(const CommandVariant& started, const std::filesystem::path& folder) const;

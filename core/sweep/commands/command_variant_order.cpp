@@ -15,13 +15,14 @@ using result::Outcome;
 
 constexpr double kMargin = 1.05;  // another variant beats this one only by more than this factor
 
-const SweepTrial* find(std::span<const SweepTrial> tried, const std::string& name) {
-  const auto found = std::ranges::find_if(tried, [&](const SweepTrial& each) { return each.spec.strategy == name; });
+const SweepTrialState* find(std::span<const SweepTrialState> tried, const std::string& name) {
+  const auto found =
+      std::ranges::find_if(tried, [&](const SweepTrialState& each) { return each.spec.strategy == name; });
   return found == tried.end() ? nullptr : &*found;
 }
 
-const result::Measurement* measured(std::span<const SweepTrial> tried, const std::string& name) {
-  const SweepTrial* trial = find(tried, name);
+const result::Measurement* measured(std::span<const SweepTrialState> tried, const std::string& name) {
+  const SweepTrialState* trial = find(tried, name);
   return trial && result::usable(trial->measurement) ? &trial->measurement : nullptr;
 }
 
@@ -34,11 +35,11 @@ double peak_bytes(const result::Measurement& m) { return static_cast<double>(req
 
 // True if the trial ended in error in its first round. If it failed later, its combinations have run, and a later run
 // of the sweep keeps them.
-bool broke(const SweepTrial* trial) {
+bool broke(const SweepTrialState* trial) {
   return trial && trial->measurement.outcome == Outcome::error && trial->measurement.rounds.empty();
 }
 
-bool ran_out_of_memory(const SweepTrial* trial) {
+bool ran_out_of_memory(const SweepTrialState* trial) {
   return trial &&
          (trial->measurement.outcome == Outcome::device_oom || trial->measurement.outcome == Outcome::host_oom);
 }
@@ -61,15 +62,16 @@ struct CommandVariantOrder::Expected {
 };
 
 CommandVariantOrder::CommandVariantOrder(std::span<const CommandVariant> variants,
-                                         std::vector<EngineTrialResult> native, int64_t budget_bytes, result::Goal goal)
+                                         std::vector<EngineStrategyResult> native, int64_t budget_bytes,
+                                         result::Goal goal)
     : variants_(variants), native_(std::move(native)), budget_bytes_(budget_bytes), goal_(goal) {}
 
-const EngineTrialResult* CommandVariantOrder::native(const std::string& strategy) const {
-  const auto found = std::ranges::find(native_, strategy, &EngineTrialResult::strategy);
+const EngineStrategyResult* CommandVariantOrder::native(const std::string& strategy) const {
+  const auto found = std::ranges::find(native_, strategy, &EngineStrategyResult::strategy);
   return strategy.empty() || found == native_.end() ? nullptr : &*found;
 }
 
-const EngineTrialResult* CommandVariantOrder::native_of(const CommandVariant& variant) const {
+const EngineStrategyResult* CommandVariantOrder::native_of(const CommandVariant& variant) const {
   return native(variant.like);
 }
 
@@ -92,7 +94,7 @@ void CommandVariantOrder::evaluate(std::span<const Expected> against, Expected& 
 // A variant without native figures gets those of the own variant.
 CommandVariantOrder::Expected CommandVariantOrder::by_native(const CommandVariant& variant) const {
   Expected expected{&variant, is_own(variant) ? Expected::own : Expected::fits};
-  const EngineTrialResult* figures = native_of(variant);
+  const EngineStrategyResult* figures = native_of(variant);
   if (figures) {
     expected.step_ms = figures->step_ms, expected.peak_bytes = figures->peak_bytes;
     expected.why = "like " + figures->strategy;
@@ -103,7 +105,7 @@ CommandVariantOrder::Expected CommandVariantOrder::by_native(const CommandVarian
     return expected;
   }
   const auto own = std::ranges::find(variants_, variant.own, &CommandVariant::name);
-  const EngineTrialResult* of_own = own == variants_.end() ? nullptr : native_of(*own);
+  const EngineStrategyResult* of_own = own == variants_.end() ? nullptr : native_of(*own);
   if (of_own) expected.step_ms = of_own->step_ms, expected.peak_bytes = of_own->peak_bytes;
   return expected;
 }
@@ -118,7 +120,7 @@ std::vector<OrderedVariant> CommandVariantOrder::first() const {
 }
 
 CommandVariantOrder::Expected CommandVariantOrder::by_parts(const CommandVariant& variant,
-                                                            std::span<const SweepTrial> tried) const {
+                                                            std::span<const SweepTrialState> tried) const {
   Expected expected{&variant};
   const result::Measurement* own = measured(tried, variant.own);
   double time = 1, memory = 1;
@@ -132,8 +134,8 @@ CommandVariantOrder::Expected CommandVariantOrder::by_parts(const CommandVariant
     memory *= peak_bytes(*alone) / peak_bytes(*own);
   }
   const auto as_own = std::ranges::find(variants_, variant.own, &CommandVariant::name);
-  const EngineTrialResult* like = native_of(variant);
-  const EngineTrialResult* like_own = as_own == variants_.end() ? nullptr : native_of(*as_own);
+  const EngineStrategyResult* like = native_of(variant);
+  const EngineStrategyResult* like_own = as_own == variants_.end() ? nullptr : native_of(*as_own);
   if (!all && like && like_own && like->step_ms > 0 && like_own->step_ms > 0) {
     time = like->step_ms / like_own->step_ms;
     memory = like->peak_bytes / like_own->peak_bytes;
@@ -145,17 +147,17 @@ CommandVariantOrder::Expected CommandVariantOrder::by_parts(const CommandVariant
   return expected;
 }
 
-VariantCombinations CommandVariantOrder::combined(std::span<const SweepTrial> tried) const {
+OrderedVariantCombinations CommandVariantOrder::combined(std::span<const SweepTrialState> tried) const {
   std::vector<Expected> expected, against;
-  for (const SweepTrial& trial : tried)
+  for (const SweepTrialState& trial : tried)
     if (result::is_eligible(trial.measurement))
       against.push_back({nullptr, Expected::fits, step_ms(trial.measurement), peak_bytes(trial.measurement)});
-  VariantCombinations placed;
+  OrderedVariantCombinations placed;
   for (const CommandVariant& variant : variants_) {
     if (variant.parts.empty()) continue;
-    const SweepTrial* broken = nullptr;
+    const SweepTrialState* broken = nullptr;
     for (const std::string& part : variant.parts)
-      if (const SweepTrial* trial = find(tried, part); broke(trial)) broken = broken ? broken : trial;
+      if (const SweepTrialState* trial = find(tried, part); broke(trial)) broken = broken ? broken : trial;
     if (broken) {
       placed.skipped.push_back(
           {variant.name, broken->spec.strategy + " alone ended in error: " + broken->measurement.reason});

@@ -20,7 +20,7 @@
 namespace memtune::sweep {
 
 // Figures of one strategy in a sweep of memtune's own engine on the same model.
-struct EngineTrialResult {
+struct EngineStrategyResult {
   std::string strategy;
   double step_ms = 0;  // 0: it failed
   double peak_bytes = 0;
@@ -31,7 +31,7 @@ struct OrderedVariant {
   std::string why;  // reason for its place; "": none
 };
 
-struct VariantCombinations {
+struct OrderedVariantCombinations {
   std::vector<OrderedVariant> run;
   std::vector<SkippedVariant> skipped;  // one of their parts alone ended in error in its first round
 };
@@ -39,7 +39,7 @@ struct VariantCombinations {
 class CommandVariantOrder {
  public:
   // `variants` outlive it. `budget_bytes` 0: none.
-  CommandVariantOrder(std::span<const CommandVariant> variants, std::vector<EngineTrialResult> native,
+  CommandVariantOrder(std::span<const CommandVariant> variants, std::vector<EngineStrategyResult> native,
                       int64_t budget_bytes, result::Goal goal);
 
   // All variants but combinations: own first, then by the native sweep's figures of similar strategies. A variant comes
@@ -47,20 +47,20 @@ class CommandVariantOrder {
   std::vector<OrderedVariant> first() const;
   // Combinations that are expected to fit the budget come first, fastest (or smallest) first. A combination
   // comes last if a measured trial is faster and smaller than what is expected of it.
-  VariantCombinations combined(std::span<const SweepTrial> tried) const;
+  OrderedVariantCombinations combined(std::span<const SweepTrialState> tried) const;
 
  private:
   struct Expected;
 
   Expected by_native(const CommandVariant& variant) const;
-  Expected by_parts(const CommandVariant& variant, std::span<const SweepTrial> tried) const;
-  const EngineTrialResult* native(const std::string& strategy) const;
-  const EngineTrialResult* native_of(const CommandVariant& variant) const;
+  Expected by_parts(const CommandVariant& variant, std::span<const SweepTrialState> tried) const;
+  const EngineStrategyResult* native(const std::string& strategy) const;
+  const EngineStrategyResult* native_of(const CommandVariant& variant) const;
   void evaluate(std::span<const Expected> against, Expected& expected) const;
   std::vector<OrderedVariant> in_order(std::vector<Expected> expected) const;
 
   std::span<const CommandVariant> variants_;
-  std::vector<EngineTrialResult> native_;
+  std::vector<EngineStrategyResult> native_;
   int64_t budget_bytes_;
   result::Goal goal_;
 };

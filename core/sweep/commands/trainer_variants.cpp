@@ -80,8 +80,8 @@ void add_variants(const TrainerVariantOptions& options, CommandSweepRecord& swee
   sweep.variants = expand(variants_of(options, sweep), axes);
 }
 
-std::vector<EngineTrialResult> engine_results(const std::string& run) {
-  std::vector<EngineTrialResult> figures;
+std::vector<EngineStrategyResult> engine_results(const std::string& run) {
+  std::vector<EngineStrategyResult> figures;
   const report::Report report = open_run(run).report;
   if (report::is_of_commands(report))
     throw UsageError("--like: " + run + " is a sweep of a command; it takes one of a model, memtune sweep --model");

@@ -22,6 +22,6 @@ void add_variants(const TrainerVariantOptions& options, CommandSweepRecord& swee
 
 // Figures that a sweep of a model in the folder `run` measured, at the recommended batch. Throws UsageError for the
 // sweep of a command.
-std::vector<EngineTrialResult> engine_results(const std::string& run);
+std::vector<EngineStrategyResult> engine_results(const std::string& run);
 
 }  // namespace memtune::sweep

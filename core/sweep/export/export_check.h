@@ -12,12 +12,12 @@ struct ConfigToCheck {
   std::map<std::string, std::string> releases;
 };
 
-struct CheckedConfig {
+struct ConfigCheckReport {
   std::string text;   // lines to print
   bool works = true;  // every memory setting has an effect
 };
 
 // Throws UsageError for an unreadable config.
-CheckedConfig check_trainer_config(const ConfigToCheck& config);
+ConfigCheckReport check_trainer_config(const ConfigToCheck& config);
 
 }  // namespace memtune::sweep

@@ -83,7 +83,7 @@ class VariantExport {
   }
 
   const TrialRow& best(bool planned) const {
-    for (const report::AnswerAlternative& alternative : report::alternatives(run_.report)) {
+    for (const report::TrainerSettingsOrPlanAnswer& alternative : report::alternatives(run_.report)) {
       if (alternative.by_plan != planned) continue;
       if (alternative.fits) return *alternative.row;
       throw UsageError("'" + options_.path + "' recommends " + (planned ? "no plan in Python" : "no setting") + ": " +

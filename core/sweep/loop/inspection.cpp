@@ -17,7 +17,7 @@ using nlohmann::json;
 std::optional<InspectedModel> read(const std::filesystem::path& path, FileSystem& files) try {
   const json value = parse_json(read_file(path, files));
   return InspectedModel{value.at("facts").get<plan::ProgramFacts>(), value.at("inputs"), value.at("loss"),
-                        value.at("origin").get<trace::Provenance>()};
+                        value.at("origin").get<trace::TraceProvenance>()};
 } catch (const std::exception&) {  // missing or damaged: the model is inspected again
   return {};
 }
@@ -32,7 +32,7 @@ void write(const std::filesystem::path& path, const InspectedModel& facts, FileS
 
 TrialAnswer inspect(const plan::TrialRequest& request, const std::string& key, const RunDirectory& directory,
                     std::span<const std::filesystem::path> others, std::chrono::milliseconds limit,
-                    const std::function<void(const TrialProgress&)>& progress, SpareTrial* spare) {
+                    const std::function<void(const TrialProgress&)>& progress, PrestartedTrialProcess* spare) {
   const std::filesystem::path in_run = std::filesystem::path("inspect") / key.substr(0, 8);
   const std::filesystem::path folder = std::filesystem::absolute(directory / in_run);
   if (std::optional<InspectedModel> known = read(folder / "facts.json", directory.files())) return std::move(*known);

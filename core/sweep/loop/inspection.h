@@ -14,12 +14,12 @@
 
 namespace memtune::sweep {
 
-// Returns InspectedModel, or why there are none. `key`: of the setting. PendingTransfer, log and facts are kept in
+// Returns InspectedModel, or why there are none. `key`: of the setting. Request, log and facts are kept in
 // inspect/<key> of the directory. `others`: folders of runs that may have the facts too. `spare`: for the trial that
 // follows; may be null.
 TrialAnswer inspect(const plan::TrialRequest& request, const std::string& key, const RunDirectory& directory,
                     std::span<const std::filesystem::path> others, std::chrono::milliseconds limit,
-                    const std::function<void(const TrialProgress&)>& progress, SpareTrial* spare);
+                    const std::function<void(const TrialProgress&)>& progress, PrestartedTrialProcess* spare);
 
 // Bytes per rank of parameters, gradients and optimizer state.
 int64_t state_bytes(const plan::TrainingSettings& training, const plan::ProgramFacts& facts);

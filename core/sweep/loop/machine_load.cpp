@@ -92,10 +92,10 @@ int usable_cores() {
   return std::max(1, CPU_COUNT(&set));
 }
 
-CpuLoadMonitor::CpuLoadMonitor()
+OtherProcessCpuLoadMonitor::OtherProcessCpuLoadMonitor()
     : busy_s_(busy_seconds()), own_s_(own_seconds()), start_(std::chrono::steady_clock::now()) {}
 
-double CpuLoadMonitor::other_cores() const {
+double OtherProcessCpuLoadMonitor::other_cores() const {
   const std::optional<double> now = busy_seconds();
   const double wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
   if (!now || !busy_s_ || wall_s <= 0) return 0;

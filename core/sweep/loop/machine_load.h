@@ -15,9 +15,9 @@ double load_average();
 int usable_cores();
 
 // Measures processor time since its construction: the lines of the usable cores in /proc/stat.
-class CpuLoadMonitor {
+class OtherProcessCpuLoadMonitor {
  public:
-  CpuLoadMonitor();
+  OtherProcessCpuLoadMonitor();
 
   // Average number of cores that other processes kept busy. This process and its children that have ended do not count.
   // 0 if unknown.

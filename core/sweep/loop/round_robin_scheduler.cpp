@@ -8,7 +8,7 @@
 #include "core/base/file.h"
 #include "core/base/torch_version.h"
 #include "core/measure/process/interrupt.h"
-#include "core/sweep/directory/adopted_trial.h"
+#include "core/sweep/directory/trial_copied_from_other_run.h"
 
 namespace memtune::sweep {
 
@@ -26,8 +26,8 @@ RoundRobinScheduler::RoundRobinScheduler(const SweepLoopSettings& settings, Swee
       record_(record),
       time_(settings.time_limit) {}
 
-void RoundRobinScheduler::add(SweepTrial trial, const std::optional<result::TrialPrediction>& earlier) {
-  const auto same = [&](const SweepTrial& other) { return other.spec.key == trial.spec.key; };
+void RoundRobinScheduler::add(SweepTrialState trial, const std::optional<result::TrialPrediction>& earlier) {
+  const auto same = [&](const SweepTrialState& other) { return other.spec.key == trial.spec.key; };
   if (std::ranges::any_of(trials_, same)) return;
   if (!journal().find(trial.spec.key)) adopt(trial);
   const JournalEntry* known = journal().find(trial.spec.key);
@@ -42,9 +42,10 @@ void RoundRobinScheduler::add(SweepTrial trial, const std::optional<result::Tria
 }
 
 // Takes over the trial with all its rounds, if another run has measured it.
-void RoundRobinScheduler::adopt(SweepTrial& trial) {
+void RoundRobinScheduler::adopt(SweepTrialState& trial) {
   if (settings_.reuse == ReusePolicy::nothing || settings_.dry_run || settings_.other_runs.empty()) return;
-  std::optional<AdoptedTrial> adopted = adopt_trial(directory_, settings_.other_runs, trial.spec, record_.origin.torch);
+  std::optional<TrialCopiedFromOtherRun> adopted =
+      adopt_trial(directory_, settings_.other_runs, trial.spec, record_.origin.torch);
   if (!adopted) return;
   trial.spec = std::move(adopted->spec);
   if (record_.origin.torch.empty()) record_.origin.torch = adopted->torch;
@@ -56,7 +57,7 @@ void RoundRobinScheduler::adopt(SweepTrial& trial) {
   }
 }
 
-size_t RoundRobinScheduler::missing_rounds(const SweepTrial& trial) {
+size_t RoundRobinScheduler::missing_rounds(const SweepTrialState& trial) {
   size_t missing = 0;
   for (size_t round = 0; round < rounds(); ++round) missing += has_round(trial, round) ? 0 : 1;
   return missing;
@@ -78,7 +79,7 @@ bool RoundRobinScheduler::run_round_of_all(size_t begin, size_t round) {
   return true;
 }
 
-bool RoundRobinScheduler::can_reuse(const JournalEntry& known, const SweepTrial& trial) {
+bool RoundRobinScheduler::can_reuse(const JournalEntry& known, const SweepTrialState& trial) {
   if (known.outcome.empty() || known.folder.empty()) return false;
   const auto measurement = directory_.read_measurement(known.folder);
   return measurement && may_reuse(measurement->outcome, settings_.reuse) && subject_.reuse(trial, *measurement);
@@ -86,9 +87,9 @@ bool RoundRobinScheduler::can_reuse(const JournalEntry& known, const SweepTrial&
 
 // The baseline: of the trials of the setting that worked, the first in which the fewest tensors have no gradient, or
 // `trial` itself if it comes first and has not run.
-const SweepTrial* RoundRobinScheduler::base_of(const SweepTrial& trial) const {
-  const SweepTrial* base = nullptr;
-  for (const SweepTrial& other : trials_) {
+const SweepTrialState* RoundRobinScheduler::base_of(const SweepTrialState& trial) const {
+  const SweepTrialState* base = nullptr;
+  for (const SweepTrialState& other : trials_) {
     const bool worked = other.measurement.outcome == Outcome::ok && !other.measurement.rounds.empty();
     if (other.setting != trial.setting || !(worked || &other == &trial)) continue;
     if (!base || (worked && result::trains_more(other.measurement, base->measurement))) base = &other;
@@ -97,7 +98,7 @@ const SweepTrial* RoundRobinScheduler::base_of(const SweepTrial& trial) const {
 }
 
 // True if it was measured and compared with the baseline of its setting.
-bool RoundRobinScheduler::has_round(const SweepTrial& trial, size_t round) {
+bool RoundRobinScheduler::has_round(const SweepTrialState& trial, size_t round) {
   if (trial.measurement.outcome != Outcome::ok) return trial.reused || round > 0;
   const std::vector<result::RoundMeasurement>& rounds = trial.measurement.rounds;
   if (round >= rounds.size() || rounds[round].base != base_of(trial)->spec.strategy) return false;
@@ -106,7 +107,7 @@ bool RoundRobinScheduler::has_round(const SweepTrial& trial, size_t round) {
 }
 
 RoundRobinScheduler::Turn RoundRobinScheduler::run_round(size_t i, size_t round) {
-  const SweepTrial& trial = trials_[i];
+  const SweepTrialState& trial = trials_[i];
   if (process::interrupted()) return Turn::interrupted;
   if (trial.spec.folder.empty()) make_folder(i);
   if (!has_time_for(trial)) return Turn::no_time;
@@ -121,7 +122,7 @@ void RoundRobinScheduler::make_folder(size_t i) {
 }
 
 // Expects the duration of its latest round, or the average of the others.
-bool RoundRobinScheduler::has_time_for(const SweepTrial& trial) const {
+bool RoundRobinScheduler::has_time_for(const SweepTrialState& trial) const {
   milliseconds expected{0};
   for (const auto& [key, took] : took_) expected += took / static_cast<int64_t>(took_.size());
   const auto own = took_.find(trial.spec.key);
@@ -134,7 +135,7 @@ bool RoundRobinScheduler::ran_out_of_time(const Measurement& measurement) const 
 }
 
 // Without an end in the journal, the next run of memtune measures it. A trial without any measurement gets a row.
-void RoundRobinScheduler::leave_out(SweepTrial& trial, size_t round) {
+void RoundRobinScheduler::leave_out(SweepTrialState& trial, size_t round) {
   if (round > 0 || trial.reused) return;
   journal().start(trial.key(round), trial.spec.folder, trial.spec.strategy);
   make_folders(directory_ / trial.spec.folder, directory_.files());
@@ -150,8 +151,8 @@ void RoundRobinScheduler::leave_out(SweepTrial& trial, size_t round) {
 }
 
 // If an earlier run measured the baseline, measures it again, so that later trials have one of this run.
-RoundRobinScheduler::Turn RoundRobinScheduler::measure_base(const SweepTrial& trial, size_t round) {
-  const SweepTrial& base = *base_of(trial);
+RoundRobinScheduler::Turn RoundRobinScheduler::measure_base(const SweepTrialState& trial, size_t round) {
+  const SweepTrialState& base = *base_of(trial);
   if (&base == &trial || baselines_.find(trial.setting, round)) return Turn::taken;
   const Measurement measurement = measure(base, false).measurement;
   if (measurement.outcome == Outcome::interrupted) return Turn::interrupted;
@@ -163,7 +164,7 @@ RoundRobinScheduler::Turn RoundRobinScheduler::measure_base(const SweepTrial& tr
 
 // An interrupted trial has no end in the journal and runs again.
 RoundRobinScheduler::Turn RoundRobinScheduler::run_trial(size_t i, size_t round) {
-  SweepTrial& trial = trials_[i];
+  SweepTrialState& trial = trials_[i];
   const bool first = round == 0 && !trial.reused;
   // Before the folder is created: after a kill, only the journal leads to it.
   journal().start(trial.key(round), trial.spec.folder, trial.spec.strategy);
@@ -178,7 +179,7 @@ RoundRobinScheduler::Turn RoundRobinScheduler::run_trial(size_t i, size_t round)
   beside.load = load_;
   beside.cores = usable_cores();
   beside.gpu_processes = gpu_processes(subject_.device());
-  const CpuLoadMonitor watch;
+  const OtherProcessCpuLoadMonitor watch;
   listener_.started(trial.spec, static_cast<int>(round) + 1);
   const TrialRoundResult measured = measure(trial, first);
   const Measurement& measurement = measured.measurement;
@@ -196,7 +197,7 @@ RoundRobinScheduler::Turn RoundRobinScheduler::run_trial(size_t i, size_t round)
   return Turn::taken;
 }
 
-TrialRoundResult RoundRobinScheduler::measure(const SweepTrial& trial, bool first) {
+TrialRoundResult RoundRobinScheduler::measure(const SweepTrialState& trial, bool first) {
   const auto began = std::chrono::steady_clock::now();
   TrialRoundResult measured = subject_.measure(trial, first, time_.for_trial());
   took_[trial.spec.key] = std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - began);
@@ -209,14 +210,15 @@ TrialRoundResult RoundRobinScheduler::measure(const SweepTrial& trial, bool firs
 
 // Keys of a command's trials do not name its PyTorch, which only a run shows. The trial has no end in the journal.
 void RoundRobinScheduler::refuse_other_torch(const std::string& torch) const {
-  if (!other_torch_minor(record_.origin.torch, torch) || std::ranges::none_of(trials_, &SweepTrial::reused)) return;
+  if (!other_torch_minor(record_.origin.torch, torch) || std::ranges::none_of(trials_, &SweepTrialState::reused))
+    return;
   throw UsageError("trials in " + directory_.root().string() + " are of PyTorch " + torch_minor(record_.origin.torch) +
                    ", this one is of " + torch_minor(torch) + ": sweep into another folder with --out");
 }
 
 // Stores the saves, notes and versions of a trial in sweep.json.
 void RoundRobinScheduler::keep_what_else(const TrialRoundResult& measured, size_t i) {
-  TrialSpec& spec = trials_[i].spec;
+  TrialRecord& spec = trials_[i].spec;
   if (!measured.saves.empty()) spec.saves = measured.saves;
   spec.notes = measured.notes;
   if (!measured.torch.empty()) record_.origin.torch = measured.torch;
@@ -225,7 +227,7 @@ void RoundRobinScheduler::keep_what_else(const TrialRoundResult& measured, size_
 }
 
 void RoundRobinScheduler::add_round(const Measurement& measurement, result::RoundMeasurement beside, size_t round,
-                                    SweepTrial& trial) {
+                                    SweepTrialState& trial) {
   if (measurement.outcome != Outcome::ok) {
     trial.measurement.outcome = measurement.outcome;
     trial.measurement.reason = measurement.reason;
@@ -234,7 +236,7 @@ void RoundRobinScheduler::add_round(const Measurement& measurement, result::Roun
     return;
   }
   if (base_of(trial) == &trial) baselines_.add(trial.setting, round, {trial.spec.strategy, measurement.step_ms.median});
-  const Baseline baseline = baselines_.find(trial.setting, round).value_or(Baseline{});
+  const BaselineStepTime baseline = baselines_.find(trial.setting, round).value_or(BaselineStepTime{});
   beside.base = baseline.strategy;
   beside.base_ms = baseline.step_ms;
   result::add_round(round, measurement, beside, trial.measurement);

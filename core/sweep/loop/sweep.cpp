@@ -6,10 +6,10 @@
 #include "core/base/error.h"
 #include "core/measure/process/interrupt.h"
 #include "core/sweep/loop/command_line.h"
-#include "core/sweep/loop/plan_sweep_backend.h"
+#include "core/sweep/loop/plan_trial_sweep_backend.h"
 #include "core/sweep/loop/state_save_trials.h"
 #include "core/sweep/loop/sweep_loop.h"
-#include "core/sweep/proposals/candidates.h"
+#include "core/sweep/proposals/candidate_strategies_and_plans.h"
 
 namespace memtune::sweep {
 namespace {
@@ -21,14 +21,14 @@ bool may_pass(Outcome outcome) {
   return outcome == Outcome::disk_full || outcome == Outcome::host_oom || outcome == Outcome::killed;
 }
 
-Candidates candidates(const SweepSettings& settings) {
+CandidateStrategiesAndPlans candidates(const SweepSettings& settings) {
   return {settings.strategies, settings.plans, settings.request.training, settings.fallback};
 }
 
 // Measures saves of the recommended trial. Returns false if a signal arrived.
-bool measure_saves(StateSaveTrials saves, const PlanSweepBackend& plans, SweepResult& result) {
+bool measure_saves(StateSaveTrials saves, const PlanTrialSweepBackend& plans, SweepResult& result) {
   for (const result::TrialRow& row : result.report.rows)
-    for (TrialSpec& trial : result.record.trials)
+    for (TrialRecord& trial : result.record.trials)
       if (row.recommended && row.measurement.strategy == trial.strategy && row.batch == trial.batch &&
           row.sequence == trial.sequence)
         return saves.run(trial, plans.request(trial));
@@ -44,20 +44,20 @@ bool may_reuse(Outcome outcome, ReusePolicy reuse) {
 
 std::optional<InspectedModel> inspect_model(const SweepSettings& settings, SweepListener& listener) {
   const process::InterruptScope interrupts;
-  const Candidates tried = candidates(settings);
+  const CandidateStrategiesAndPlans tried = candidates(settings);
   LockedRunDirectory open(settings.directory, files_of(settings));
   SweepRecord record;
   const TrialProposerFactory nothing;
-  return PlanSweepBackend(settings, tried, listener, open.directory(), record, nothing).look();
+  return PlanTrialSweepBackend(settings, tried, listener, open.directory(), record, nothing).look();
 }
 
 SweepResult run_sweep(const SweepSettings& settings, SweepListener& listener,
                       const TrialProposerFactory& make_proposer) {
   const process::InterruptScope interrupts;
-  const Candidates tried = candidates(settings);
+  const CandidateStrategiesAndPlans tried = candidates(settings);
   LockedRunDirectory open(settings.directory, files_of(settings));
   SweepResult result;
-  PlanSweepBackend plans(settings, tried, listener, open.directory(), result.record, make_proposer);
+  PlanTrialSweepBackend plans(settings, tried, listener, open.directory(), result.record, make_proposer);
   SweepLoop loop(settings, listener, open, plans, result.record);
   result.interrupted = !loop.run();
   if (settings.dry_run || result.record.trials.empty()) return result;

@@ -16,7 +16,7 @@
 
 namespace memtune::sweep {
 
-class WorkerGroup;
+class WorkerCoordinator;
 
 // Which results of earlier runs in the directory are reused for the same trial: finished ones, successful ones, or
 // none.
@@ -48,11 +48,11 @@ struct SweepSettings : SweepLoopSettings {
   std::vector<plan::PlanFile> plans;        // tried after the strategies, under their names
   std::vector<int64_t> batches, sequences;  // axes; empty: as in the inputs
   bool finds_batch = false;                 // the proposer chooses batches; `batches` has the first
-  int64_t global_batch = 0;             // samples per step, by gradient accumulation; batches divide it; 0: one batch
-  std::vector<std::string> save_modes;  // measured under the recommended plan
-  double mtbf_s = 0;                    // mean time between failures of the job; 0: not given
-  int64_t keep_last = 0;                // saved states that the training keeps; 0: all
-  WorkerGroup* workers = nullptr;       // the other ranks, if a launcher started them
+  int64_t global_batch = 0;              // samples per step, by gradient accumulation; batches divide it; 0: one batch
+  std::vector<std::string> save_modes;   // measured under the recommended plan
+  double mtbf_s = 0;                     // mean time between failures of the job; 0: not given
+  int64_t keep_last = 0;                 // saved states that the training keeps; 0: all
+  WorkerCoordinator* workers = nullptr;  // the other ranks, if a launcher started them
 };
 
 // Receives the events of a running sweep. Every call must return soon.
@@ -63,11 +63,11 @@ class SweepListener {
   virtual void inspecting(const TrialProgress&) {}
   // Called after each proposal: all trials so far, how many of them are reused, and how many processes are still to
   // run.
-  virtual void planned(const std::vector<TrialSpec>& /*trials*/, size_t /*reused*/, size_t /*runs*/) {}
+  virtual void planned(const std::vector<TrialRecord>& /*trials*/, size_t /*reused*/, size_t /*runs*/) {}
   // Called while plans for a range of budgets are computed: number of the current budget, from 1 on, and how many there
   // are.
   virtual void planning(size_t /*budget*/, size_t /*budgets*/) {}
-  virtual void started(const TrialSpec&, int /*round, from 1 on*/) {}
+  virtual void started(const TrialRecord&, int /*round, from 1 on*/) {}
   virtual void phase(const TrialProgress&) {}
   virtual void printed(std::string_view /*by a command, as it comes*/) {}
   virtual void ended(const result::Measurement& /*of all rounds so far*/) {}

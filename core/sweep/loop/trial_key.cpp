@@ -56,7 +56,7 @@ std::string machine(const std::string& device) {
   return text;
 }
 
-TrialKeyHasher::TrialKeyHasher(const plan::ModelSource& source, const plan::TrainingSettings& training,
+TrialKeyHasher::TrialKeyHasher(const plan::ModelAndInputSource& source, const plan::TrainingSettings& training,
                                const std::filesystem::path& program)
     : model_(source.path.empty() ? hash_hex(source.profile) : hash_file(source.path)),
       inputs_file_(source.inputs_file.empty() ? "" : hash_file(source.inputs_file)),

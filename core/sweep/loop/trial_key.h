@@ -18,7 +18,7 @@ std::string machine(const std::string& device);
 class TrialKeyHasher {
  public:
   // `program`: memtune-trial. Throws IoError if a file cannot be read.
-  TrialKeyHasher(const plan::ModelSource& model, const plan::TrainingSettings& training,
+  TrialKeyHasher(const plan::ModelAndInputSource& model, const plan::TrainingSettings& training,
                  const std::filesystem::path& program);
 
   // The whole key: everything but the paths of files.

@@ -20,15 +20,15 @@ using nlohmann::json;
 using planner::PlanLimits;
 using planner::Planner;
 using report::BudgetPlan;
-using report::PlanAnswer;
-using report::StepTimeRange;
+using report::BudgetPlanReport;
+using report::PredictedStepTimeRange;
 
 struct Source {
   RunDirectory directory;
   plan::ProgramFacts program;
   plan::StepCosts costs;
   SweepRecord record;
-  TrialSpec trial;  // whose step was recorded
+  TrialRecord trial;  // whose step was recorded
   std::string title;
   report::Report report;  // of the run
   std::string device;     // it was measured on; "": unknown
@@ -40,8 +40,8 @@ Source read_source(const std::string& path) {
   const RunDirectory directory(path);
   const SweepRecord record = directory.read_record();
   if (record.command) throw UsageError("'" + path + "' is a sweep of a command: memtune cannot plan from it");
-  for (const TrialSpec& trial : record.trials) {
-    const TrialSpec& first = record.trials.front();  // facts are only known for these settings
+  for (const TrialRecord& trial : record.trials) {
+    const TrialRecord& first = record.trials.front();  // facts are only known for these settings
     if (trial.batch != first.batch || trial.sequence != first.sequence) continue;
     if (const auto costs = read_costs(directory / trial.folder, record.facts.program)) {
       const auto measured = directory.read_measurement(trial.folder);
@@ -76,7 +76,7 @@ std::vector<PlanLimits> limits_of(const PlanFromRunOptions& from, int64_t most, 
 std::string name_of(const PlanLimits& limits) { return "plan:" + format_bytes(limits.budget_bytes); }
 
 // The plans together with the run's measurements.
-report::Report plotted(const Source& source, const PlanAnswer& answer) {
+report::Report plotted(const Source& source, const BudgetPlanReport& answer) {
   report::Report report = source.report;
   report.frontiers = {{source.trial.batch, source.trial.sequence, {}}};
   for (const BudgetPlan& rung : answer.budget_ladder)
@@ -86,14 +86,14 @@ report::Report plotted(const Source& source, const PlanAnswer& answer) {
 }
 
 // Replaces the costs of `source` by those of another batch; nullptr if the batch is the run's own.
-std::unique_ptr<OtherBatch> other_batch(Source& source, const PlanFromRunOptions& from) {
+std::unique_ptr<OtherBatchPrediction> other_batch(Source& source, const PlanFromRunOptions& from) {
   if (!from.batch) {
     if (source.trial.batch) source.title += ", batch " + std::to_string(*source.trial.batch);
     return {};
   }
   const auto limits = from.budgets.size() == 1 ? std::optional(limits_of(from, 0, 0).front()) : std::nullopt;
-  const RecordedBatches recorded(source.directory, source.record, source.trial, source.costs);
-  auto other = std::make_unique<OtherBatch>(recorded, *from.batch, limits);
+  const RunBatchCosts recorded(source.directory, source.record, source.trial, source.costs);
+  auto other = std::make_unique<OtherBatchPrediction>(recorded, *from.batch, limits);
   source.program = other->program();
   source.costs = other->costs().likely;
   source.title += ", " + other->title();
@@ -101,44 +101,45 @@ std::unique_ptr<OtherBatch> other_batch(Source& source, const PlanFromRunOptions
 }
 
 // Replaces the costs of `source` by those of another number of ranks; nullptr if the number is the run's own.
-std::unique_ptr<OtherRanks> other_ranks(Source& source, const PlanFromRunOptions& from) {
+std::unique_ptr<OtherRankCountPrediction> other_ranks(Source& source, const PlanFromRunOptions& from) {
   if (!from.ranks) return {};
-  auto other = std::make_unique<OtherRanks>(source.costs, *from.ranks, from.link_rates);
+  auto other = std::make_unique<OtherRankCountPrediction>(source.costs, *from.ranks, from.link_rates);
   source.costs = other->costs();
   source.title += ", " + other->title();
   return other;
 }
 
 // Replaces the costs of `source` by those of another machine; nullptr if the machine is the run's own.
-std::unique_ptr<OtherMachine> other_machine(Source& source, const OtherBatch* batch, const MachineNames& names) {
+std::unique_ptr<OtherMachinePrediction> other_machine(Source& source, const OtherBatchPrediction* batch,
+                                                      const SourceTargetMachineNames& names) {
   if (names.machine.empty()) return {};
   if (source.costs.sharded())
     throw UsageError("--machine: the run had " + std::to_string(source.costs.sharding.ranks) +
                      " ranks, and profiles of machines have no rates of collectives");
-  const auto costs = batch ? batch->costs() : planner::ExtrapolatedCosts{source.costs, source.costs, source.costs};
-  auto other = std::make_unique<OtherMachine>(names, source.program, costs, source.record.request.training,
-                                              source.device, source.emulated);
+  const auto costs = batch ? batch->costs() : planner::ExtrapolatedCostRange{source.costs, source.costs, source.costs};
+  auto other = std::make_unique<OtherMachinePrediction>(names, source.program, costs, source.record.request.training,
+                                                        source.device, source.emulated);
   source.costs = other->costs();
   source.title += ", " + other->title();
   return other;
 }
 
 // The range of a plan's step time; null if no uncertainty is known.
-using RangeOf = std::function<StepTimeRange(const plan::Plan&)>;
+using RangeOf = std::function<PredictedStepTimeRange(const plan::Plan&)>;
 
-RangeOf range_of(const Source& source, const OtherBatch* batch, const OtherMachine* machine) {
+RangeOf range_of(const Source& source, const OtherBatchPrediction* batch, const OtherMachinePrediction* machine) {
   if (machine) return [machine](const plan::Plan& plan) { return machine->range(plan); };
   if (!batch || batch->costs().least == batch->costs().most) return {};
   const auto model = [&](const plan::StepCosts& costs) {
     return std::make_shared<const planner::StepPredictor>(source.program, costs);
   };
   return [least = model(batch->costs().least), most = model(batch->costs().most)](const plan::Plan& plan) {
-    return StepTimeRange{least->predict(plan).step_ms, most->predict(plan).step_ms};
+    return PredictedStepTimeRange{least->predict(plan).step_ms, most->predict(plan).step_ms};
   };
 }
 
 // Sums of the same times in another order differ in their last bits: the predicted time stays in its own range.
-StepTimeRange around(double step_ms, const StepTimeRange& range) {
+PredictedStepTimeRange around(double step_ms, const PredictedStepTimeRange& range) {
   return {std::min(range.from_ms, step_ms), std::max(range.to_ms, step_ms)};
 }
 
@@ -149,14 +150,15 @@ std::string allocator_note(const planner::PredictedPlan& step) {
          (step.safe ? "" : "; steps then take longer than predicted");
 }
 
-PlanAnswer work_out(const Source& source, const OtherBatch* batch, const OtherRanks* ranks, const OtherMachine* other,
-                    const PlanFromRunOptions& from, SweepListener& listener) {
+BudgetPlanReport work_out(const Source& source, const OtherBatchPrediction* batch,
+                          const OtherRankCountPrediction* ranks, const OtherMachinePrediction* other,
+                          const PlanFromRunOptions& from, SweepListener& listener) {
   const RangeOf range = range_of(source, batch, other);
   listener.planning(0, 0);
   const PlanLimits first = limits_of(from, 0, 0).front();
   const Planner planner(source.program, source.costs,
                         planner::tiers(first, /*disk=*/true, /*states=*/!ranks, source.costs));
-  PlanAnswer answer{source.title, source.trial.strategy, source.costs.step_ms, 0, {}, {}};
+  BudgetPlanReport answer{source.title, source.trial.strategy, source.costs.step_ms, 0, {}, {}};
   if (std::string untested = untested_engines(source.record); !untested.empty())
     answer.notes.push_back(std::move(untested));
   if (first.host_budget_bytes > 0 && source.costs.disk_write_gb_per_s <= 0)
@@ -196,14 +198,14 @@ PredictedPlans predict_plans(const PlanFromRunOptions& from, SweepListener& list
   auto batch = other_batch(source, from);
   auto ranks = other_ranks(source, from);
   auto other = other_machine(source, batch.get(), from.machine);
-  PlanAnswer answer = work_out(source, batch.get(), ranks.get(), other.get(), from, listener);
+  BudgetPlanReport answer = work_out(source, batch.get(), ranks.get(), other.get(), from, listener);
   std::optional<report::Report> plot;
   if (from.budgets.empty() && !other && !batch && !ranks) plot = plotted(source, answer);
   return {std::move(answer), std::move(source.program), std::move(batch),
           std::move(ranks),  std::move(other),          std::move(plot)};
 }
 
-std::string to_text(const PredictedPlans& plans, report::TerminalStyle style) {
+std::string to_text(const PredictedPlans& plans, report::TerminalCapabilities style) {
   const std::string text = report::to_text(plans.answer, plans.program, style.width);
   return plans.plotted ? text + "\n" + report::pareto_plot(*plans.plotted, style) : text;
 }

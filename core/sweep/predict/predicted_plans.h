@@ -9,12 +9,12 @@
 #include <vector>
 
 #include "core/answer/report/report.h"
-#include "core/answer/report/text/plan_answer.h"
+#include "core/answer/report/text/budget_plan_report.h"
 #include "core/answer/report/text/table.h"
 #include "core/sweep/loop/sweep.h"
-#include "core/sweep/predict/other_batch.h"
-#include "core/sweep/predict/other_machine.h"
-#include "core/sweep/predict/other_ranks.h"
+#include "core/sweep/predict/other_batch_prediction.h"
+#include "core/sweep/predict/other_machine_prediction.h"
+#include "core/sweep/predict/other_rank_count_prediction.h"
 
 namespace memtune::sweep {
 
@@ -23,18 +23,18 @@ struct PlanFromRunOptions {
   std::vector<int64_t> budgets;                          // in bytes; empty: several up to the peak of `none`
   int64_t host_budget_bytes = 0, disk_budget_bytes = 0;  // 0: no limit
   std::optional<int64_t> batch;                          // to plan for; 0: the fastest that fits; none: the run's
-  std::optional<int> ranks;                              // to plan for, as OtherRanks takes it; none: the run's
-  std::optional<LinkRates> link_rates;                   // with `ranks`; none: the run's
-  MachineNames machine;                                  // to plan for; empty: the run's
+  std::optional<int> ranks;                     // to plan for, as OtherRankCountPrediction takes it; none: the run's
+  std::optional<HostLinkBandwidth> link_rates;  // with `ranks`; none: the run's
+  SourceTargetMachineNames machine;             // to plan for; empty: the run's
 };
 
 struct PredictedPlans {
-  report::PlanAnswer answer;
+  report::BudgetPlanReport answer;
   plan::ProgramFacts program;
-  std::unique_ptr<OtherBatch> batch;      // nullptr: the run's
-  std::unique_ptr<OtherRanks> ranks;      // nullptr: the run's
-  std::unique_ptr<OtherMachine> machine;  // nullptr: the run's
-  std::optional<report::Report> plotted;  // the run's measurements with all plans, if no budget was given
+  std::unique_ptr<OtherBatchPrediction> batch;      // nullptr: the run's
+  std::unique_ptr<OtherRankCountPrediction> ranks;  // nullptr: the run's
+  std::unique_ptr<OtherMachinePrediction> machine;  // nullptr: the run's
+  std::optional<report::Report> plotted;            // the run's measurements with all plans, if no budget was given
 
   bool any_fits() const;
 };
@@ -43,7 +43,7 @@ struct PredictedPlans {
 PredictedPlans predict_plans(const PlanFromRunOptions& from, SweepListener& listener);
 
 // A table: with reasons if budgets were given, otherwise with a plot.
-std::string to_text(const PredictedPlans& plans, report::TerminalStyle style);
+std::string to_text(const PredictedPlans& plans, report::TerminalCapabilities style);
 
 nlohmann::json to_json(const PredictedPlans& plans);
 

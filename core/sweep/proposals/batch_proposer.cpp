@@ -30,8 +30,8 @@ std::string batch_text(int64_t batch) { return "batch " + std::to_string(batch);
 // The search at one sequence length.
 class BatchSearch {
  public:
-  BatchSearch(const Candidates& candidates, const std::vector<SweepPoint>& settings, size_t first,
-              const planner::PlanLimits& limits, const GlobalBatchSize& size, bool disk)
+  BatchSearch(const CandidateStrategiesAndPlans& candidates, const std::vector<InspectedBatchSequence>& settings,
+              size_t first, const planner::PlanLimits& limits, const SamplesPerOptimizerStep& size, bool disk)
       : candidates_(candidates),
         settings_(settings),
         first_(first),
@@ -72,7 +72,7 @@ class BatchSearch {
   int64_t batch_of(const FinishedProposal& one) const { return *settings_[one.setting].batch; }
 
   std::optional<plan::Plan> plan_of(const std::string& name) const {
-    for (const Candidate& candidate : candidates_.all())
+    for (const CandidateStrategyOrPlan& candidate : candidates_.all())
       if (candidate.name() == name) try {
           return candidate.make_plan(program_);
         } catch (const UsageError&) {  // a model without blocks
@@ -149,7 +149,7 @@ class BatchSearch {
   // --- predicted -----------------------------------------------------------------------------------------------------
 
   void begin_proving() {
-    const BatchPredictor::BatchSearch search = predictor_.search(batches_);
+    const BatchPlanPredictor::BatchSearch search = predictor_.search(batches_);
     pages_ = search.predictions;
     if (search.ended) {
       const int64_t last = pages_.back()->batch;
@@ -164,8 +164,8 @@ class BatchSearch {
       }
     }
     if (pages_.empty()) return end("no batch is left to try");
-    std::vector<const BatchPredictor::BatchPrediction*> ranked = pages_;
-    std::ranges::stable_sort(ranked, {}, &BatchPredictor::BatchPrediction::sample_ms);
+    std::vector<const BatchPlanPredictor::BatchPrediction*> ranked = pages_;
+    std::ranges::stable_sort(ranked, {}, &BatchPlanPredictor::BatchPrediction::sample_ms);
     for (size_t i = 0; i < std::min(ranked.size(), kFirst); ++i) run(ranked[i]->batch);
     if (proposals_.empty()) prove();  // all of them were run as recordings
   }
@@ -239,32 +239,32 @@ class BatchSearch {
   void run_neighbour(int64_t batch, int step) {
     const auto at = std::ranges::find(batches_, batch);
     if (step < 0 ? at == batches_.begin() : std::next(at) == batches_.end()) return;
-    const BatchPredictor::BatchPrediction* prediction = predictor_.prediction(*(at + step));
+    const BatchPlanPredictor::BatchPrediction* prediction = predictor_.prediction(*(at + step));
     if (prediction && prediction->step) run(prediction->batch);
   }
 
   void finish() {
     ended_ = true;
     std::vector<std::string> left;
-    for (const BatchPredictor::BatchPrediction* prediction : pages_)
+    for (const BatchPlanPredictor::BatchPrediction* prediction : pages_)
       if (!ran_.contains(prediction->batch))
         left.push_back(batch_text(prediction->batch) + " " + ms_text(prediction->sample_ms));
     if (!left.empty()) notes_.push_back("not run, because of the predicted time per sample: " + join(left, ", "));
   }
 
-  const Candidates& candidates_;
-  const std::vector<SweepPoint>& settings_;
+  const CandidateStrategiesAndPlans& candidates_;
+  const std::vector<InspectedBatchSequence>& settings_;
   const size_t first_;
   plan::ProgramFacts program_;  // of the first recorded batch
   const std::optional<int64_t> sequence_;
   const planner::PlanLimits limits_;
-  const GlobalBatchSize size_;
+  const SamplesPerOptimizerStep size_;
   const std::vector<int64_t> batches_;
-  BatchPredictor predictor_;
+  BatchPlanPredictor predictor_;
   std::span<const FinishedProposal> tried_;
   std::optional<Recording> recording_;  // the one that runs now
   std::vector<int64_t> recorded_;
-  std::vector<const BatchPredictor::BatchPrediction*> pages_;  // predicted batches that fit, ascending
+  std::vector<const BatchPlanPredictor::BatchPrediction*> pages_;  // predicted batches that fit, ascending
   std::set<int64_t> ran_, corrected_;
   bool ended_ = false;
   std::vector<TrialProposal> proposals_;
@@ -273,8 +273,8 @@ class BatchSearch {
 
 class BatchProposer : public TrialProposer {
  public:
-  BatchProposer(const Candidates& candidates, const std::vector<SweepPoint>& settings,
-                const planner::PlanLimits& limits, const GlobalBatchSize& size, bool disk) {
+  BatchProposer(const CandidateStrategiesAndPlans& candidates, const std::vector<InspectedBatchSequence>& settings,
+                const planner::PlanLimits& limits, const SamplesPerOptimizerStep& size, bool disk) {
     for (size_t i = 0; i < settings.size(); ++i) {
       searches_.emplace_back(candidates, settings, i, limits, size, disk);
       whose_.push_back(settings.size() == 1 ? "" : result::axes_text({}, settings[i].sequence) + ": ");
@@ -302,13 +302,14 @@ class BatchProposer : public TrialProposer {
 
 }  // namespace
 
-int64_t first_recorded(const GlobalBatchSize& size) {
+int64_t first_recorded(const SamplesPerOptimizerStep& size) {
   const std::vector<int64_t> batches = size.batches();
   return batches[batches.size() > 2 ? 1 : 0];
 }
 
-TrialProposerFactory propose_batches(const planner::PlanLimits& limits, const GlobalBatchSize& size, bool disk) {
-  return [=](const Candidates& candidates, const std::vector<SweepPoint>& settings) {
+TrialProposerFactory propose_batches(const planner::PlanLimits& limits, const SamplesPerOptimizerStep& size,
+                                     bool disk) {
+  return [=](const CandidateStrategiesAndPlans& candidates, const std::vector<InspectedBatchSequence>& settings) {
     return std::make_unique<BatchProposer>(candidates, settings, limits, size, disk);
   };
 }

@@ -11,7 +11,7 @@ using result::Outcome;
 
 // Bisection for one candidate at one sequence length.
 struct Search {
-  const Candidate* candidate;
+  const CandidateStrategyOrPlan* candidate;
   std::vector<size_t> settings;  // ascending by batch
   size_t fitting = 0;            // how many of them, from the smallest on, are known to fit
   size_t unknown_end = 0;        // settings from here on do not fit
@@ -19,13 +19,15 @@ struct Search {
 
 class LargestBatch : public TrialProposer {
  public:
-  LargestBatch(const Candidates& candidates, const std::vector<SweepPoint>& settings, int64_t budget_bytes)
+  LargestBatch(const CandidateStrategiesAndPlans& candidates, const std::vector<InspectedBatchSequence>& settings,
+               int64_t budget_bytes)
       : settings_(settings), budget_bytes_(budget_bytes) {
     std::map<std::optional<int64_t>, std::vector<size_t>> by_sequence;
     for (size_t i = 0; i < settings.size(); ++i) by_sequence[settings[i].sequence].push_back(i);
     for (auto& [sequence, indices] : by_sequence) {
       std::ranges::sort(indices, {}, [&](size_t i) { return settings[i].batch; });
-      for (const Candidate& candidate : candidates.all()) searches_.push_back({&candidate, indices, 0, indices.size()});
+      for (const CandidateStrategyOrPlan& candidate : candidates.all())
+        searches_.push_back({&candidate, indices, 0, indices.size()});
     }
   }
 
@@ -66,7 +68,7 @@ class LargestBatch : public TrialProposer {
     return m.outcome != Outcome::nan && m.outcome != Outcome::mismatch;
   }
 
-  const std::vector<SweepPoint>& settings_;
+  const std::vector<InspectedBatchSequence>& settings_;
   const int64_t budget_bytes_;
   std::vector<Search> searches_;
   size_t seen_ = 0;
@@ -75,7 +77,8 @@ class LargestBatch : public TrialProposer {
 }  // namespace
 
 TrialProposerFactory propose_largest_batches(int64_t budget_bytes) {
-  return [budget_bytes](const Candidates& candidates, const std::vector<SweepPoint>& settings) {
+  return [budget_bytes](const CandidateStrategiesAndPlans& candidates,
+                        const std::vector<InspectedBatchSequence>& settings) {
     return std::make_unique<LargestBatch>(candidates, settings, budget_bytes);
   };
 }

@@ -11,7 +11,7 @@ namespace {
 
 class AllCandidates : public TrialProposer {
  public:
-  AllCandidates(const Candidates& candidates, const std::vector<SweepPoint>& settings)
+  AllCandidates(const CandidateStrategiesAndPlans& candidates, const std::vector<InspectedBatchSequence>& settings)
       : candidates_(candidates), settings_(settings) {}
 
   std::vector<TrialProposal> next(std::span<const FinishedProposal> tried) override {
@@ -19,7 +19,7 @@ class AllCandidates : public TrialProposer {
     std::vector<TrialProposal> proposals;
     std::vector<std::string> errors;
     for (size_t setting = 0; setting < settings_.size(); ++setting)
-      for (const Candidate& candidate : candidates_.all()) try {
+      for (const CandidateStrategyOrPlan& candidate : candidates_.all()) try {
           plan::Plan plan = candidate.make_plan(settings_[setting].facts.program);
           const bool baseline = plan.keeps_everything();
           proposals.push_back({candidate.name(), setting, std::move(plan), {}, baseline});
@@ -41,20 +41,21 @@ class AllCandidates : public TrialProposer {
         return one.setting != setting || one.measurement.outcome == result::Outcome::device_oom;
       };
       if (!std::ranges::all_of(tried, had_no_room)) continue;
-      for (const Candidate& candidate : candidates_.fallback())
+      for (const CandidateStrategyOrPlan& candidate : candidates_.fallback())
         proposals.push_back({candidate.name(), setting, candidate.make_plan(settings_[setting].facts.program)});
     }
     return proposals;
   }
 
-  const Candidates& candidates_;
-  const std::vector<SweepPoint>& settings_;
+  const CandidateStrategiesAndPlans& candidates_;
+  const std::vector<InspectedBatchSequence>& settings_;
   bool asked_ = false, fell_back_ = false;
 };
 
 }  // namespace
 
-std::unique_ptr<TrialProposer> propose_all(const Candidates& candidates, const std::vector<SweepPoint>& settings) {
+std::unique_ptr<TrialProposer> propose_all(const CandidateStrategiesAndPlans& candidates,
+                                           const std::vector<InspectedBatchSequence>& settings) {
   return std::make_unique<AllCandidates>(candidates, settings);
 }
 

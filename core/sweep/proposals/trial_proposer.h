@@ -13,7 +13,7 @@
 #include "core/plan/strategy/plan.h"
 #include "core/record/measurement/measurement.h"
 #include "core/record/measurement/trial_prediction.h"
-#include "core/sweep/proposals/candidates.h"
+#include "core/sweep/proposals/candidate_strategies_and_plans.h"
 #include "core/sweep/trials/trial_process.h"
 
 namespace memtune::sweep {
@@ -21,7 +21,7 @@ namespace memtune::sweep {
 inline constexpr char kCommonStrategy[] = "checkpoint:full";  // a strategy that every trainer supports
 
 // One point of the axes with the model's facts there: sizes and ops depend on batch and sequence.
-struct SweepPoint {
+struct InspectedBatchSequence {
   std::optional<int64_t> batch, sequence;  // empty: as in the inputs
   InspectedModel facts;
 };
@@ -63,10 +63,11 @@ class TrialProposer {
 };
 
 // Both arguments outlive the proposer.
-using TrialProposerFactory = std::function<std::unique_ptr<TrialProposer>(const Candidates& candidates,
-                                                                          const std::vector<SweepPoint>& settings)>;
+using TrialProposerFactory = std::function<std::unique_ptr<TrialProposer>(
+    const CandidateStrategiesAndPlans& candidates, const std::vector<InspectedBatchSequence>& settings)>;
 
 // All candidates at all settings at once, the baseline of a setting first. Throws one UsageError with all problems.
-std::unique_ptr<TrialProposer> propose_all(const Candidates& candidates, const std::vector<SweepPoint>& settings);
+std::unique_ptr<TrialProposer> propose_all(const CandidateStrategiesAndPlans& candidates,
+                                           const std::vector<InspectedBatchSequence>& settings);
 
 }  // namespace memtune::sweep

@@ -12,7 +12,7 @@
 #include "core/base/temporary_folder.h"
 #include "core/sweep/launch/socket.h"
 #include "core/sweep/ranks/rank_traces.h"
-#include "core/sweep/ranks/worker_group.h"
+#include "core/sweep/ranks/worker_coordinator.h"
 #include "core/sweep/trials/local_rank_process.h"
 #include "core/sweep/trials/trial_group.h"
 
@@ -30,7 +30,7 @@ fs::path of_rank(const fs::path& path, int rank) {
 // Where the processes of a trial on several workers rendezvous: a file in a private folder if all of them see it, else
 // a store of rank 0, to which others can connect too.
 struct TrialRendezvous {
-  explicit TrialRendezvous(const WorkerGroup& workers) {
+  explicit TrialRendezvous(const WorkerCoordinator& workers) {
     if (workers.shares_files()) {
       place = (folder.emplace("ranks").path() / "store").string();
     } else {
@@ -47,7 +47,7 @@ struct TrialRendezvous {
 // Starts rank 0 here and the other ranks on the workers.
 template <class PendingTransfer>
 TrialAnswer run_on_workers(const plan::TrialRequest& request, const fs::path& path, const TrialProcessSettings& command,
-                           FileSystem& files, WorkerGroup& workers, const PendingTransfer& request_of) {
+                           FileSystem& files, WorkerCoordinator& workers, const PendingTransfer& request_of) {
   workers.check();
   const TrialRendezvous rendezvous(workers);
   const bool fresh = !request.envelope.reference.empty() && !fs::exists(request.envelope.reference);
@@ -87,7 +87,7 @@ TrialAnswer run_on_workers(const plan::TrialRequest& request, const fs::path& pa
 
 template <class PendingTransfer>
 TrialAnswer run_each(const plan::TrialRequest& request, const fs::path& path, const TrialProcessSettings& command,
-                     FileSystem& files, WorkerGroup* workers, const PendingTransfer& request_of) {
+                     FileSystem& files, WorkerCoordinator* workers, const PendingTransfer& request_of) {
   const int ranks = request.training.ranks;
   if (ranks == 1) return run_trial_process(command);
   if (workers) return run_on_workers(request, path, command, files, *workers, request_of);
@@ -131,7 +131,7 @@ std::string device_of_rank(const std::string& device, int local_rank) {
   return "cuda:" + std::to_string(one ? 0 : local_rank);
 }
 
-std::vector<std::string> references_of(const std::string& reference, int ranks, const WorkerGroup* workers) {
+std::vector<std::string> references_of(const std::string& reference, int ranks, const WorkerCoordinator* workers) {
   std::vector<std::string> references = {reference};
   if (workers) return references;
   for (int rank = 1; rank < ranks; ++rank) references.push_back(of_rank(reference, rank).string());
@@ -141,13 +141,13 @@ std::vector<std::string> references_of(const std::string& reference, int ranks, 
 fs::path costs_of_rank(const fs::path& costs, int rank) { return rank == 0 ? costs : of_rank(costs, rank); }
 
 TrialAnswer run_ranks(const plan::TrialRequest& request, const fs::path& folder, const std::string& name,
-                      const TrialProcessSettings& command, FileSystem& files, WorkerGroup* workers) {
+                      const TrialProcessSettings& command, FileSystem& files, WorkerCoordinator* workers) {
   return run_each(request, folder / name, command, files, workers,
                   [](const plan::TrialRequest& own) { return json(own); });
 }
 
 TrialAnswer run_ranks(const plan::TrainingRunRequest& request, const fs::path& folder, const std::string& name,
-                      const TrialProcessSettings& command, FileSystem& files, WorkerGroup* workers) {
+                      const TrialProcessSettings& command, FileSystem& files, WorkerCoordinator* workers) {
   return run_each(request.trial, folder / name, command, files, workers, [&](const plan::TrialRequest& own) {
     plan::TrainingRunRequest of_rank = request;
     of_rank.trial = own;

@@ -12,11 +12,11 @@
 
 namespace memtune::sweep {
 
-class WorkerGroup;
+class WorkerCoordinator;
 
 // Files with the loss and the gradients that the local ranks compare theirs with, by rank; the first is the request's.
 // With `workers` only the first: each worker has its own.
-std::vector<std::string> references_of(const std::string& reference, int ranks, const WorkerGroup* workers);
+std::vector<std::string> references_of(const std::string& reference, int ranks, const WorkerCoordinator* workers);
 
 // CUDA device of a rank: its number among the ranks of this machine. If CUDA_VISIBLE_DEVICES leaves this process one
 // device, as a launcher may set it for each rank, it is device 0.
@@ -29,10 +29,10 @@ std::filesystem::path costs_of_rank(const std::filesystem::path& costs, int rank
 // request of its own. Traces of local ranks are merged; the logs of ranks other than 0 are separate files in the same
 // folder. `workers`: the other ranks if a launcher started them; nullptr: all ranks start here.
 TrialAnswer run_ranks(const plan::TrialRequest& request, const std::filesystem::path& folder, const std::string& name,
-                      const TrialProcessSettings& command, FileSystem& files, WorkerGroup* workers = nullptr);
+                      const TrialProcessSettings& command, FileSystem& files, WorkerCoordinator* workers = nullptr);
 // The same for a training run with saves.
 TrialAnswer run_ranks(const plan::TrainingRunRequest& request, const std::filesystem::path& folder,
                       const std::string& name, const TrialProcessSettings& command, FileSystem& files,
-                      WorkerGroup* workers = nullptr);
+                      WorkerCoordinator* workers = nullptr);
 
 }  // namespace memtune::sweep

@@ -131,7 +131,7 @@ class Gathering {
       tcp_.emplace(false, launch.store_prefix.empty() ? launch.port : 0);
   }
 
-  std::unique_ptr<WorkerGroup> run() {
+  std::unique_ptr<WorkerCoordinator> run() {
     if (uses_store(launch_)) leave_word();
     if (!launch_.on_one_machine() && secret_.empty())
       settings_.note("warning: the ranks share no secret: a process that reaches port " + std::to_string(tcp_->port()) +
@@ -147,7 +147,7 @@ class Gathering {
       for (const WorkerConnection& worker : workers_)
         if (worker.connection && worker.connection->is_writable()) send(worker, {{"beat", true}});
     }
-    return std::make_unique<WorkerGroup>(std::move(workers_), own_, settings_.timeout, shares_files_);
+    return std::make_unique<WorkerCoordinator>(std::move(workers_), own_, settings_.timeout, shares_files_);
   }
 
  private:
@@ -180,7 +180,8 @@ class Gathering {
       Stranger& stranger = strangers_.emplace_back();
       stranger.until = Clock::now() + kHello;
       stranger.worker.address = tcp_ ? launch::peer_address(socket.get()) : kLoopback;
-      stranger.worker.connection = std::make_unique<launch::Connection>(std::move(socket), settings_.timeout);
+      stranger.worker.connection =
+          std::make_unique<launch::JsonMessageConnection>(std::move(socket), settings_.timeout);
       stranger.worker.connection->set_longest(kHelloBytes);
     }
   }
@@ -306,9 +307,9 @@ class Joining {
   }
 
   // A memtune of the previous command, or another program, may listen there for a while.
-  std::unique_ptr<launch::Connection> run() {
+  std::unique_ptr<launch::JsonMessageConnection> run() {
     while (true) {
-      auto connection = std::make_unique<launch::Connection>(reach(), settings_.timeout);
+      auto connection = std::make_unique<launch::JsonMessageConnection>(reach(), settings_.timeout);
       try {
         if (introduce(*connection)) return connection;
       } catch (const launch::PeerLostError&) {
@@ -338,7 +339,7 @@ class Joining {
   }
 
   // Returns false if that is not rank 0, which may listen there later.
-  bool introduce(launch::Connection& to) {
+  bool introduce(launch::JsonMessageConnection& to) {
     json answer;
     const std::string nonce = launch::make_nonce(), secret = launch_.secret + place_.token;
     to.set_longest(kHelloBytes);
@@ -375,11 +376,12 @@ class Joining {
 
 }  // namespace
 
-std::unique_ptr<WorkerGroup> accept_workers(const LaunchInfo& launch, const RendezvousOptions& settings) {
+std::unique_ptr<WorkerCoordinator> accept_workers(const LaunchInfo& launch, const RendezvousOptions& settings) {
   return Gathering(launch, settings).run();
 }
 
-std::unique_ptr<launch::Connection> join_coordinator(const LaunchInfo& launch, const RendezvousOptions& settings) {
+std::unique_ptr<launch::JsonMessageConnection> join_coordinator(const LaunchInfo& launch,
+                                                                const RendezvousOptions& settings) {
   return Joining(launch, settings).run();
 }
 

@@ -17,7 +17,7 @@
 #include <string>
 
 #include "core/sweep/launch/launch_info.h"
-#include "core/sweep/ranks/worker_group.h"
+#include "core/sweep/ranks/worker_coordinator.h"
 
 namespace memtune::sweep {
 
@@ -30,10 +30,10 @@ struct RendezvousOptions {
 
 // For rank 0. A connection that is silent, foreign, or of a rank that was started differently is closed, and the others
 // are not delayed. Throws Error with the ranks that did not connect.
-std::unique_ptr<WorkerGroup> accept_workers(const launch::LaunchInfo& launch, const RendezvousOptions& settings);
+std::unique_ptr<WorkerCoordinator> accept_workers(const launch::LaunchInfo& launch, const RendezvousOptions& settings);
 
 // For the other ranks. Throws Error if rank 0 is not reachable, UsageError with the reason if it refuses this rank.
-std::unique_ptr<launch::Connection> join_coordinator(const launch::LaunchInfo& launch,
-                                                     const RendezvousOptions& settings);
+std::unique_ptr<launch::JsonMessageConnection> join_coordinator(const launch::LaunchInfo& launch,
+                                                                const RendezvousOptions& settings);
 
 }  // namespace memtune::sweep

@@ -14,7 +14,7 @@
 #include "core/measure/process/interrupt.h"
 #include "core/plan/request/reference_file.h"
 #include "core/sweep/ranks/rank_trials.h"
-#include "core/sweep/ranks/worker_group.h"
+#include "core/sweep/ranks/worker_coordinator.h"
 #include "core/sweep/trials/local_rank_process.h"
 
 namespace memtune::sweep {
@@ -64,8 +64,8 @@ std::string read_costs(const std::string& file) {
 
 class WorkerSession {
  public:
-  WorkerSession(const launch::LaunchInfo& launch, launch::Connection& coordinator, const plan::TrialRequest& own,
-                milliseconds timeout)
+  WorkerSession(const launch::LaunchInfo& launch, launch::JsonMessageConnection& coordinator,
+                const plan::TrialRequest& own, milliseconds timeout)
       : launch_(launch), coordinator_(coordinator), own_(own), timeout_(timeout) {}
 
   int run() {
@@ -103,8 +103,8 @@ class WorkerSession {
   }
 
   // The files of this rank, and the inputs of the coordinator.
-  plan::ModelSource model_here(std::vector<plan::InputSpec> inputs) const {
-    plan::ModelSource model = own_.model;
+  plan::ModelAndInputSource model_here(std::vector<plan::InputSpec> inputs) const {
+    plan::ModelAndInputSource model = own_.model;
     model.inputs = std::move(inputs);
     return model;
   }
@@ -170,7 +170,7 @@ class WorkerSession {
   }
 
   const launch::LaunchInfo& launch_;
-  launch::Connection& coordinator_;
+  launch::JsonMessageConnection& coordinator_;
   const plan::TrialRequest& own_;
   const milliseconds timeout_;
   const TemporaryFolder folder_{"rank"};
@@ -181,8 +181,8 @@ class WorkerSession {
 
 }  // namespace
 
-int run_worker(const launch::LaunchInfo& launch, launch::Connection& coordinator, const plan::TrialRequest& own,
-               milliseconds timeout) try {
+int run_worker(const launch::LaunchInfo& launch, launch::JsonMessageConnection& coordinator,
+               const plan::TrialRequest& own, milliseconds timeout) try {
   const process::InterruptScope interrupts;
   return WorkerSession(launch, coordinator, own, timeout).run();
 } catch (const launch::PeerLostError& error) {

@@ -12,7 +12,7 @@
 
 #include "core/base/layout.h"
 #include "core/measure/process/interrupt.h"
-#include "core/sweep/trials/spare_trial.h"
+#include "core/sweep/trials/prestarted_trial_process.h"
 
 namespace memtune::sweep {
 namespace {
@@ -54,9 +54,9 @@ bool take(FileDescriptor& pipe, const Use& use) {
   return count > 0;
 }
 
-StartedTrial started(const TrialProcessSettings& command) {
+TrialProcessHandle started(const TrialProcessSettings& command) {
   if (command.spare)
-    if (std::optional<StartedTrial> spare = command.spare->take(command.arguments, command.threads))
+    if (std::optional<TrialProcessHandle> spare = command.spare->take(command.arguments, command.threads))
       return std::move(*spare);
   return start_trial(command.arguments, command.threads, command.rendezvous);
 }
@@ -71,7 +71,7 @@ LocalRankProcess::LocalRankProcess(const TrialProcessSettings& command)
       limit_(command.limit),
       deadline_(Clock::now() + command.limit),
       grace_(command.grace) {
-  StartedTrial process = started(command);
+  TrialProcessHandle process = started(command);
   pid_ = process.pid;
   frames_ = std::move(process.frames);
   said_ = std::move(process.said);

@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "core/base/file.h"
-#include "core/measure/process/host_memory_watch.h"
+#include "core/measure/process/host_memory_shortage_detector.h"
 #include "core/measure/process/log.h"
 #include "core/sweep/trials/rank_process.h"
 #include "core/sweep/trials/trial_frame_reader.h"
@@ -48,7 +48,7 @@ class LocalRankProcess final : public RankProcess {
   process::ProcessLog log_;
   FileDescriptor frames_, said_;
   std::optional<int64_t> kills_before_;
-  process::HostMemoryWatch memory_;
+  process::HostMemoryShortageDetector memory_;
   pid_t pid_ = 0;
   std::optional<int> status_;
   StopReason stop_ = StopReason::none;

@@ -18,7 +18,7 @@ InspectedModel read_facts(const json& frame) {
   facts.program = frame.at("facts").get<plan::ProgramFacts>();
   facts.inputs = frame.at("inputs").get<std::vector<std::string>>();
   facts.loss = frame.at("loss").get<std::string>();
-  facts.origin = frame.at("origin").get<trace::Provenance>();
+  facts.origin = frame.at("origin").get<trace::TraceProvenance>();
   return facts;
 }
 

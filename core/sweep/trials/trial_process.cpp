@@ -8,7 +8,7 @@
 #include "core/base/file.h"
 #include "core/measure/process/interrupt.h"
 #include "core/sweep/trials/local_rank_process.h"
-#include "core/sweep/trials/spare_trial.h"
+#include "core/sweep/trials/prestarted_trial_process.h"
 
 namespace memtune::sweep {
 namespace {

@@ -20,7 +20,7 @@
 #include "core/record/measurement/measurement.h"
 #include "core/record/measurement/state_save_measurement.h"
 #include "core/record/measurement/training.h"
-#include "core/record/trace/provenance.h"
+#include "core/record/trace/trace_provenance.h"
 
 namespace memtune::sweep {
 
@@ -57,7 +57,7 @@ using TrialAnswer = std::variant<InspectedModel, result::Measurement, result::Tr
                                  result::StateSaveMeasurement, std::vector<ReceivedDoctorCheck>, plan::MachineProfile,
                                  ReportedUsageError, PeerRankFailure, RendezvousEntry, ProcessFailure>;
 
-class SpareTrial;
+class PrestartedTrialProcess;
 
 struct TrialProcessSettings {
   std::vector<std::string> arguments;                         // {"run", "request.json"}
@@ -68,9 +68,10 @@ struct TrialProcessSettings {
   std::chrono::milliseconds grace{2000};                      // from SIGTERM to SIGKILL
   // Host memory in bytes. A trial that leaves hardly any of it is ended.
   std::function<int64_t()> available_memory = available_memory_bytes;
-  int threads = 0;              // of OpenMP, unless OMP_NUM_THREADS is set; 0: its default
-  SpareTrial* spare = nullptr;  // is taken, and started again for the next trial as this one ends; may be null
-  int rendezvous = -1;          // a listening socket for plan::kRendezvousDescriptor; -1: none
+  int threads = 0;  // of OpenMP, unless OMP_NUM_THREADS is set; 0: its default
+  PrestartedTrialProcess* spare =
+      nullptr;          // is taken, and started again for the next trial as this one ends; may be null
+  int rendezvous = -1;  // a listening socket for plan::kRendezvousDescriptor; -1: none
 };
 
 // $MEMTUNE_TRIAL, else next to this program, else in libexec/memtune of the installation prefix. Throws UsageError if

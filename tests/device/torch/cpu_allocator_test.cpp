@@ -18,7 +18,7 @@ struct Base {
   ~Base() { counter.set_cap(0); }
   int64_t live() const { return counter.allocated() - at_start; }
   int64_t peak() const { return counter.peak() - at_start; }
-  memtune::device::MemoryCounter& counter = memtune::device::install_cpu_allocator();
+  memtune::device::CappedMemoryCounter& counter = memtune::device::install_cpu_allocator();
   int64_t at_start = counter.allocated();
 };
 

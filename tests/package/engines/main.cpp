@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/base/builtin_profile.h"
+#include "core/base/embedded_profile_file.h"
 #include "core/engine/autograd/hooks.h"
 #include "core/engine/optimizer/optimizer.h"
 #include "core/measure/trial/model_session.h"

@@ -20,7 +20,7 @@ TEST_CASE("trials that worked are points in GiB and ms and the front is ordered 
   CHECK(plot.points.size() == 4);
   REQUIRE(plot.fronts.size() == 1);
   std::vector<double> peaks;
-  for (const result::ParetoPoint& point : plot.fronts[0]) peaks.push_back(point.peak);
+  for (const result::ParetoPlotPoint& point : plot.fronts[0]) peaks.push_back(point.peak);
   CHECK(peaks == std::vector<double>{12, 20, 36});
 }
 

@@ -17,7 +17,7 @@ namespace {
 
 trace::Trace two_owners() {
   trace::Trace trace;
-  trace.owners = {{trace::OwnerKind::block, "layers.0", 0}, {trace::OwnerKind::parameters, "parameters"}};
+  trace.owners = {{trace::MemoryOwnerKind::block, "layers.0", 0}, {trace::MemoryOwnerKind::parameters, "parameters"}};
   trace.owned = {{0, 1, 100}, {40, 0, 50}, {60, 0, 0}};
   trace.memory = {{0, 100}, {40, 150}, {50, 170}, {60, 100}, {99, 100}};
   return trace;

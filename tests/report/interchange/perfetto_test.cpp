@@ -144,7 +144,7 @@ TEST_CASE("allocated memory is a counter") {
 
 TEST_CASE("every memory owner has its own counter") {
   trace::Trace trace;
-  trace.owners = {{trace::OwnerKind::parameters, "parameters"}, {trace::OwnerKind::block, "layers.0", 0}};
+  trace.owners = {{trace::MemoryOwnerKind::parameters, "parameters"}, {trace::MemoryOwnerKind::block, "layers.0", 0}};
   trace.owned = {{0, 0, 100}, {2000, 1, 50}};
   std::vector<json> counters = records(trace, "C");
   REQUIRE(counters.size() == 2);

@@ -127,7 +127,7 @@ std::string overlap_chart(const Report& report) {
     most_bytes = std::max(most_bytes, static_cast<double>(std::max(t.out_bytes, t.in_bytes)));
     disk |= t.disk_write_bytes + t.disk_read_bytes > 0;
   }
-  const ByteUnit unit = unit_for(static_cast<int64_t>(most_bytes));
+  const ByteDisplayUnit unit = unit_for(static_cast<int64_t>(most_bytes));
   const double middle = (kLabels + kChartWidth - 16) / 2 + 40;
   const ChartFrame times = frame_for(rows.size(), kLabels, middle - 40);
   const ChartFrame sizes = frame_for(rows.size(), middle, kChartWidth - 16);

@@ -13,21 +13,21 @@
 namespace memtune::report {
 namespace {
 
-using trace::OwnerKind;
+using trace::MemoryOwnerKind;
 
 constexpr int kPlotHeight = 340, kLegend = 64;
 constexpr size_t kMaxTensors = 4;
 
-const char* style_of(OwnerKind kind) {
+const char* style_of(MemoryOwnerKind kind) {
   switch (kind) {
-    case OwnerKind::parameters: return "s0";
-    case OwnerKind::optimizer: return "s3";
-    case OwnerKind::gradients: return "s5";
-    case OwnerKind::inputs: return "s6";
-    case OwnerKind::prefetched: return "s4";
-    case OwnerKind::block: return "s2";
-    case OwnerKind::outside: return "s1";
-    case OwnerKind::work_space: return "s7";
+    case MemoryOwnerKind::parameters: return "s0";
+    case MemoryOwnerKind::optimizer: return "s3";
+    case MemoryOwnerKind::gradients: return "s5";
+    case MemoryOwnerKind::inputs: return "s6";
+    case MemoryOwnerKind::prefetched: return "s4";
+    case MemoryOwnerKind::block: return "s2";
+    case MemoryOwnerKind::outside: return "s1";
+    case MemoryOwnerKind::work_space: return "s7";
   }
   return "s7";
 }
@@ -35,7 +35,7 @@ const char* style_of(OwnerKind kind) {
 // "layers.3" -> "layers": texts add up all blocks.
 std::string family(const MemoryBand& band) {
   const std::string name = trace::family(band.owner);
-  if (band.owner.kind != OwnerKind::block) return name;
+  if (band.owner.kind != MemoryOwnerKind::block) return name;
   const std::string shared = name.substr(0, name.find_last_not_of("*.") + 1);
   return shared.empty() ? "blocks" : shared;  // a list's blocks are named "0", "1", ...
 }
@@ -46,11 +46,11 @@ std::vector<LegendEntry> legend_of(const StackedMemorySeries& stack) {
   std::map<std::string, std::pair<size_t, std::string>> blocks;  // index of its entry, name of its first block
   for (const MemoryBand& band : stack.bands) {
     const auto found = blocks.find(family(band));
-    if (band.owner.kind == OwnerKind::block && found != blocks.end()) {
+    if (band.owner.kind == MemoryOwnerKind::block && found != blocks.end()) {
       entries[found->second.first].text = found->second.second + " to " + band.owner.name;
       continue;
     }
-    if (band.owner.kind == OwnerKind::block) blocks[family(band)] = {entries.size(), band.owner.name};
+    if (band.owner.kind == MemoryOwnerKind::block) blocks[family(band)] = {entries.size(), band.owner.name};
     entries.push_back({style_of(band.owner.kind), band.owner.name});
   }
   return entries;
@@ -104,7 +104,7 @@ class MemoryChart {
     const std::vector<Point> upper = steps(below);
     outline.insert(outline.end(), upper.rbegin(), upper.rend());
     const int64_t most = *std::max_element(band.bytes.begin(), band.bytes.end());
-    const bool pale = band.owner.kind == OwnerKind::block && index % 2 == 0;  // separates adjacent blocks
+    const bool pale = band.owner.kind == MemoryOwnerKind::block && index % 2 == 0;  // separates adjacent blocks
     svg_.area(outline, std::string(style_of(band.owner.kind)) + (pale ? " pale" : ""),
               band.owner.name + ": at most " + format_bytes(most));
   }
@@ -129,7 +129,7 @@ class MemoryChart {
   const StackedMemorySeries& stack_;
   SvgWriter svg_;
   ChartFrame frame_;
-  ByteUnit unit_{"GiB", 1};
+  ByteDisplayUnit unit_{"GiB", 1};
   AxisScale x_, y_;
   double budget_ = 0;
 };
@@ -160,7 +160,7 @@ std::string tensors_text(const trace::Trace& trace) {
   const StackedMemorySeries stack = stack_memory(trace, 1);
   std::vector<std::string> parts;
   if (stack.empty()) return "";
-  for (const trace::ResidentValueGroup& held : trace::held_values(trace, stack.peak_ns)) {
+  for (const trace::ResidentActivationGroup& held : trace::held_values(trace, stack.peak_ns)) {
     if (parts.size() == kMaxTensors) break;
     const std::string count = held.count > 1 ? " (" + std::to_string(held.count) + ")" : "";
     parts.push_back(held.name + count + " " + format_bytes(held.bytes));

@@ -13,7 +13,7 @@ namespace memtune::report {
 namespace {
 
 using result::ParetoPlot;
-using result::ParetoPoint;
+using result::ParetoPlotPoint;
 
 class ParetoChart {
  public:
@@ -30,8 +30,8 @@ class ParetoChart {
     put_budget();
     for (const auto& frontier : plot_.frontiers) put_frontier(frontier);
     for (const auto& front : plot_.fronts) put_front(front);
-    for (const ParetoPoint& point : plot_.points) put_predicted(point);
-    for (const ParetoPoint& point : plot_.points) put_point(point);
+    for (const ParetoPlotPoint& point : plot_.points) put_predicted(point);
+    for (const ParetoPlotPoint& point : plot_.points) put_point(point);
     put_labels();
     return std::move(svg_).finish();
   }
@@ -39,15 +39,15 @@ class ParetoChart {
  private:
   static constexpr int kHeight = 420;
 
-  Point place(const ParetoPoint& point) const {
+  Point place(const ParetoPlotPoint& point) const {
     return {x_(point.peak), point.beyond ? frame_.top + 8 : y_(point.time)};
   }
 
-  std::string time_text(const ParetoPoint& point) const {
+  std::string time_text(const ParetoPlotPoint& point) const {
     return fixed(point.time, plot_.time_digits) + " " + plot_.time_unit;
   }
 
-  std::string tip(const ParetoPoint& point) const {
+  std::string tip(const ParetoPlotPoint& point) const {
     const std::string told = point.predicted_time <= 0
                                  ? ""
                                  : "; predicted " + fixed(point.predicted_time, plot_.time_digits) + " " +
@@ -66,9 +66,9 @@ class ParetoChart {
   }
 
   // Drawn in steps: no trial is both faster and smaller than these points.
-  void put_front(const std::vector<ParetoPoint>& front) {
+  void put_front(const std::vector<ParetoPlotPoint>& front) {
     std::vector<Point> points;
-    for (const ParetoPoint& point : front) {
+    for (const ParetoPlotPoint& point : front) {
       const Point at = place(point);
       if (!points.empty()) points.push_back({at.x, points.back().y});
       points.push_back(at);
@@ -77,9 +77,9 @@ class ParetoChart {
     lines_.push_back(std::move(points));
   }
 
-  void put_frontier(const std::vector<ParetoPoint>& frontier) {
+  void put_frontier(const std::vector<ParetoPlotPoint>& frontier) {
     std::vector<Point> points;
-    for (const ParetoPoint& point : frontier) points.push_back(place(point));
+    for (const ParetoPlotPoint& point : frontier) points.push_back(place(point));
     svg_.path(points, "frontier");
     for (size_t i = 0; i < points.size(); ++i)
       svg_.dot(
@@ -87,7 +87,7 @@ class ParetoChart {
           "a predicted plan: " + time_text(frontier[i]) + ", " + fixed(frontier[i].peak, 2) + " " + plot_.unit.name);
   }
 
-  void put_point(const ParetoPoint& point) {
+  void put_point(const ParetoPlotPoint& point) {
     const Point at = place(point);
     if (point.beyond) {
       const std::vector<Point> arrow = {{at.x - 5, at.y + 4}, {at.x + 5, at.y + 4}, {at.x, at.y - 6}};
@@ -101,7 +101,7 @@ class ParetoChart {
   }
 
   // Plans are drawn as diamonds, other strategies as dots.
-  void put_mark(Point at, double radius, const char* style, const ParetoPoint& point) {
+  void put_mark(Point at, double radius, const char* style, const ParetoPlotPoint& point) {
     if (!result::is_planned(*point.row)) return svg_.dot(at, radius, style, tip(point));
     const double reach = 1.25 * radius;  // same area as the dot
     const std::vector<Point> diamond = {
@@ -109,7 +109,7 @@ class ParetoChart {
     svg_.area(diamond, style, tip(point));
   }
 
-  void put_predicted(const ParetoPoint& point) {
+  void put_predicted(const ParetoPlotPoint& point) {
     if (point.predicted_time <= 0) return;
     const Point told = {x_(point.predicted_peak), y_(point.predicted_time)};
     svg_.line(told, place(point), "leader");
@@ -117,20 +117,22 @@ class ParetoChart {
   }
 
   // Recommended first, then the front, then the others: later labels may find no place.
-  std::vector<const ParetoPoint*> by_importance() const {
-    std::vector<const ParetoPoint*> order;
-    for (const ParetoPoint& point : plot_.points) order.push_back(&point);
-    const auto rank = [](const ParetoPoint* point) { return point->row->recommended ? 0 : point->row->pareto ? 1 : 2; };
+  std::vector<const ParetoPlotPoint*> by_importance() const {
+    std::vector<const ParetoPlotPoint*> order;
+    for (const ParetoPlotPoint& point : plot_.points) order.push_back(&point);
+    const auto rank = [](const ParetoPlotPoint* point) {
+      return point->row->recommended ? 0 : point->row->pareto ? 1 : 2;
+    };
     std::stable_sort(order.begin(), order.end(),
-                     [&](const ParetoPoint* a, const ParetoPoint* b) { return rank(a) < rank(b); });
+                     [&](const ParetoPlotPoint* a, const ParetoPlotPoint* b) { return rank(a) < rank(b); });
     return order;
   }
 
   void put_labels() {
     std::vector<Point> points;
-    for (const ParetoPoint& point : plot_.points) points.push_back(place(point));
+    for (const ParetoPlotPoint& point : plot_.points) points.push_back(place(point));
     LabelPlacer places({frame_.left + 2, frame_.top - 4, frame_.right + 14, frame_.bottom - 2}, points, lines_);
-    for (const ParetoPoint* point : by_importance()) {
+    for (const ParetoPlotPoint* point : by_importance()) {
       std::string text = shorten(label(*point->row), 46);
       if (point->beyond) text += " " + fixed(point->time, 0) + " " + plot_.time_unit;
       const Point at = place(*point);

@@ -9,6 +9,7 @@
 #include "core/answer/report/chart/pareto_chart.h"
 #include "core/answer/report/chart/svg_writer.h"
 #include "core/answer/report/explanation.h"
+#include "core/answer/report/gain_over_user_config.h"
 #include "core/answer/report/html/html_style.h"
 #include "core/answer/report/memory_owners.h"
 #include "core/answer/report/oom_text.h"
@@ -17,7 +18,6 @@
 #include "core/answer/report/saving.h"
 #include "core/answer/report/text/columns.h"
 #include "core/answer/report/time_text.h"
-#include "core/answer/report/variant_gain.h"
 #include "core/answer/report/words.h"
 #include "core/answer/result/trial_comparator.h"
 #include "core/base/bytes.h"
@@ -93,7 +93,7 @@ class Page {
     if (said.head.empty()) return;
     open_section(said.head, said.good ? "advice" : "advice none");
     text_ += "<p>" + escape(said.text) + "</p>\n";
-    for (const AnswerAlternative& alternative : alternatives(report_))
+    for (const TrainerSettingsOrPlanAnswer& alternative : alternatives(report_))
       text_ += "<p><b>" + escape(alternative.head) + ":</b> " + escape(alternative.text) + "</p>\n";
     if (const std::string gained = gain_text(report_); !gained.empty())
       text_ += "<p><b>Gained:</b> " + escape(gained) + "</p>\n";

@@ -18,7 +18,7 @@ struct Block {
 
 // The viewer colors by category and has few colors, so all blocks share one.
 std::string category_of(const trace::MemoryOwner& owner) {
-  return owner.kind == trace::OwnerKind::block ? "activations" : owner.name;
+  return owner.kind == trace::MemoryOwnerKind::block ? "activations" : owner.name;
 }
 
 struct Entry {
@@ -76,10 +76,10 @@ class SavedNames {
 
   std::string name(const trace::MemoryOwner& owner, int64_t bytes, int64_t time_ns) {
     for (; next_ < saves_.size() && saves_[next_]->start_ns <= time_ns; ++next_) {
-      const trace::TracedValue& value = trace_.value(saves_[next_]->value);
+      const trace::TracedActivation& value = trace_.value(saves_[next_]->value);
       latest_[{value.block, value.bytes}] = &value;
     }
-    const auto found = owner.kind == trace::OwnerKind::block ? latest_.find({owner.block, bytes}) : latest_.end();
+    const auto found = owner.kind == trace::MemoryOwnerKind::block ? latest_.find({owner.block, bytes}) : latest_.end();
     return found == latest_.end() ? owner.name : found->second->name;
   }
 
@@ -87,14 +87,14 @@ class SavedNames {
   const trace::Trace& trace_;
   std::vector<const trace::TraceEvent*> saves_;
   size_t next_ = 0;
-  std::map<std::pair<int32_t, int64_t>, const trace::TracedValue*> latest_;
+  std::map<std::pair<int32_t, int64_t>, const trace::TracedActivation*> latest_;
 };
 
 class Snapshot {
  public:
   explicit Snapshot(const trace::Trace& trace)
       : trace_(trace), owners_(trace.owners), names_(trace), wanted_(owners_.size() + 1), piles_(owners_.size() + 1) {
-    owners_.push_back({trace::OwnerKind::work_space, "work space"});
+    owners_.push_back({trace::MemoryOwnerKind::work_space, "work space"});
     replay();
     int64_t address = kFirstAddress;
     for (const Pile& pile : piles_) {

@@ -79,7 +79,7 @@ class Writer {
 
   std::string origin() const {
     std::string text;
-    const trace::Provenance& from = trace_.origin;
+    const trace::TraceProvenance& from = trace_.origin;
     for (const auto& [name, value] : {std::pair("written", &from.written),
                                       {"command", &from.command},
                                       {"model", &from.model},

@@ -146,7 +146,7 @@ class Columns {
   TableCell ratio(const TrialRow& row) const {
     const TrialRow* base = reference_row(report_, row);
     if (!base || base->measurement.step_ms.median <= 0) return {kNothing};
-    const result::RatioEstimate ratio = ranking_.ratio(row, *base);
+    const result::StepTimeRatioEstimate ratio = ranking_.ratio(row, *base);
     const double half = (ratio.high - ratio.low) / 2;
     if (!has_interval(&row) || base == &row) return {fixed(ratio.value, 2)};
     return {fixed(ratio.value, 2) + " ± " + (half < 1 ? fixed(half, 2) : ">1")};

@@ -3,9 +3,9 @@
 #include <nlohmann/json.hpp>
 
 #include "core/answer/report/alternatives.h"
+#include "core/answer/report/gain_over_user_config.h"
 #include "core/answer/report/prediction.h"
 #include "core/answer/report/saving.h"
-#include "core/answer/report/variant_gain.h"
 #include "core/answer/report/words.h"
 #include "core/answer/result/effect.h"
 #include "core/answer/result/oom_cause.h"
@@ -63,7 +63,7 @@ void put_ways(const Report& report, nlohmann::json& json) {
   json["trainer"] = report.trainer;
   if (!report.no_plan.empty()) json["no_plan"] = report.no_plan;
   json["ways"] = nlohmann::json::array();
-  for (const AnswerAlternative& alternative : alternatives(report)) {
+  for (const TrainerSettingsOrPlanAnswer& alternative : alternatives(report)) {
     nlohmann::json& each = json["ways"].emplace_back(nlohmann::json{
         {"by", alternative.by_plan ? "python" : "keys"}, {"fits", alternative.fits}, {"text", alternative.text}});
     if (!alternative.row) continue;
@@ -88,7 +88,7 @@ std::optional<nlohmann::json> saving(const Report& report) {
 }
 
 nlohmann::json finding(const findings::Finding& finding) {
-  const findings::TraceSpan& evidence = finding.evidence;
+  const findings::FindingTraceSpan& evidence = finding.evidence;
   return {{"severity", to_string(finding.severity)},
           {"rule", finding.rule},
           {"what", finding.what},
@@ -173,7 +173,7 @@ Report from_json_text(const std::string& text, const std::string& what) try {
   }
   report.device = json.value("device", "");
   report.settings = json.value("settings", "");
-  if (json.contains("origin")) report.origin = json.at("origin").get<trace::Provenance>();
+  if (json.contains("origin")) report.origin = json.at("origin").get<trace::TraceProvenance>();
   report.reference = json.value("reference", "none");
   report.emulated = json.value("emulated", false);
   if (json.contains("frontiers")) json.at("frontiers").get_to(report.frontiers);

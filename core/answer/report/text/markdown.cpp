@@ -5,10 +5,10 @@
 
 #include "core/answer/report/alternatives.h"
 #include "core/answer/report/explanation.h"
+#include "core/answer/report/gain_over_user_config.h"
 #include "core/answer/report/prediction.h"
 #include "core/answer/report/saving.h"
 #include "core/answer/report/text/columns.h"
-#include "core/answer/report/variant_gain.h"
 #include "core/answer/report/words.h"
 #include "core/answer/result/trial_comparator.h"
 #include "core/base/text.h"
@@ -113,7 +113,7 @@ class Markdown {
   void put_verdict() {
     const RecommendationText said = verdict(report_);
     if (!said.head.empty()) text_ += "\n**" + said.head + ":** " + plain(said.text) + "\n";
-    for (const AnswerAlternative& alternative : alternatives(report_))
+    for (const TrainerSettingsOrPlanAnswer& alternative : alternatives(report_))
       text_ += "\n**" + plain(alternative.head) + ":** " + plain(alternative.text) + "\n";
     if (const std::string gained = gain_text(report_); !gained.empty())
       text_ += "\n**Gained:** " + plain(gained) + "\n";

@@ -15,7 +15,7 @@ namespace memtune::report {
 namespace {
 
 using result::ParetoPlot;
-using result::ParetoPoint;
+using result::ParetoPlotPoint;
 using result::TrialRow;
 
 constexpr int kMaxWidth = 160, kMinWidth = 40, kRows = 18, kMargin = 9;  // characters
@@ -75,7 +75,7 @@ class Canvas {
 
 class Plot {
  public:
-  Plot(const ParetoPlot& plot, TerminalStyle style)
+  Plot(const ParetoPlot& plot, TerminalCapabilities style)
       : plot_(plot),
         style_(style),
         width_(std::clamp(style.width, kMinWidth, kMaxWidth) - kMargin - 2),
@@ -96,7 +96,7 @@ class Plot {
  private:
   double x_of(double peak) const { return AxisScale{plot_.least_peak, plot_.most_peak, 0, width_ - 1.0}(peak); }
   double y_of(double time) const { return AxisScale{plot_.least_time, plot_.most_time, kRows - 1.0, 0}(time); }
-  double y_of(const ParetoPoint& point) const { return point.beyond ? 0 : y_of(point.time); }
+  double y_of(const ParetoPlotPoint& point) const { return point.beyond ? 0 : y_of(point.time); }
 
   static std::string letter(size_t index) {
     if (index >= 52) return "·";
@@ -108,7 +108,7 @@ class Plot {
   }
 
   // The front has steps, drawn in dots.
-  void put_front(const std::vector<ParetoPoint>& front) {
+  void put_front(const std::vector<ParetoPlotPoint>& front) {
     for (size_t i = 1; i < front.size(); ++i) {
       const int from = dot_x(front[i - 1]), to = dot_x(front[i]);
       const int high = dot_y(front[i - 1]), low = dot_y(front[i]);
@@ -117,14 +117,14 @@ class Plot {
     }
   }
   // A dashed straight line between plans; a plan is a diamond.
-  void put_frontier(const std::vector<ParetoPoint>& frontier) {
+  void put_frontier(const std::vector<ParetoPlotPoint>& frontier) {
     for (size_t i = 1; i < frontier.size(); ++i) {
       const int x = dot_x(frontier[i - 1]), y = dot_y(frontier[i - 1]);
       const int across = dot_x(frontier[i]) - x, down = dot_y(frontier[i]) - y;
       const int dots = std::max({std::abs(across), std::abs(down), 1});
       for (int dot = 0; dot <= dots; dot += 3) canvas_.dot(x + across * dot / dots, y + down * dot / dots);
     }
-    for (const ParetoPoint& point : frontier)
+    for (const ParetoPlotPoint& point : frontier)
       canvas_.mark(static_cast<int>(std::lround(x_of(point.peak))), static_cast<int>(std::lround(y_of(point))),
                    {"◇", TextStyle::dim});
   }
@@ -135,12 +135,12 @@ class Plot {
     for (int row = 0; row < kRows; ++row) canvas_.fill(x, row, {"┆", TextStyle::bad});
   }
 
-  int dot_x(const ParetoPoint& point) const { return static_cast<int>(std::lround(2 * x_of(point.peak))); }
-  int dot_y(const ParetoPoint& point) const { return static_cast<int>(std::lround(4 * y_of(point) + 1.5)); }
+  int dot_x(const ParetoPlotPoint& point) const { return static_cast<int>(std::lround(2 * x_of(point.peak))); }
+  int dot_y(const ParetoPlotPoint& point) const { return static_cast<int>(std::lround(4 * y_of(point) + 1.5)); }
 
   void put_points() {
     for (size_t i = 0; i < plot_.points.size(); ++i) {
-      const ParetoPoint& point = plot_.points[i];
+      const ParetoPlotPoint& point = plot_.points[i];
       canvas_.mark(static_cast<int>(std::lround(x_of(point.peak))), static_cast<int>(std::lround(y_of(point))),
                    {letter(i), paint_of(*point.row)});
     }
@@ -178,17 +178,17 @@ class Plot {
   void put_key() {
     constexpr int kFigures = 32;  // width of a line without the name
     int names = 0;
-    for (const ParetoPoint& point : plot_.points) names = std::max(names, display_width(label(*point.row)));
+    for (const ParetoPlotPoint& point : plot_.points) names = std::max(names, display_width(label(*point.row)));
     names = std::min(names, std::clamp(style_.width, kMinWidth, kMaxWidth) - kFigures);
     for (size_t i = 0; i < plot_.points.size(); ++i) {
-      const ParetoPoint& point = plot_.points[i];
+      const ParetoPlotPoint& point = plot_.points[i];
       const std::string mark = point.row->recommended ? "*" : point.row->pareto ? "•" : " ";
       const std::string name = pad_right(shorten(label(*point.row), names), names);
       text_ += " " + mark + " " + painted(letter(i) + "  " + name, paint_of(*point.row), style_.color) +
                pad_left(fixed(point.time, plot_.time_digits), 9) + " " + plot_.time_unit +
                pad_left(fixed(point.peak, 2), 8) + " " + plot_.unit.name + (point.beyond ? " ↑" : "") + "\n";
     }
-    const auto beyond = [](const ParetoPoint& point) { return point.beyond; };
+    const auto beyond = [](const ParetoPlotPoint& point) { return point.beyond; };
     if (std::any_of(plot_.points.begin(), plot_.points.end(), beyond)) text_ += " ↑ slower than the plot is high\n";
     if (plot_.budget > 0)
       text_ += " " + painted("┆", TextStyle::bad, style_.color) + " the budget, " + fixed(plot_.budget, 2) + " " +
@@ -197,7 +197,7 @@ class Plot {
   }
 
   const ParetoPlot& plot_;
-  TerminalStyle style_;
+  TerminalCapabilities style_;
   int width_;
   Canvas canvas_;
   std::string text_;
@@ -205,7 +205,7 @@ class Plot {
 
 }  // namespace
 
-std::string pareto_plot(const Report& any, TerminalStyle style) {
+std::string pareto_plot(const Report& any, TerminalCapabilities style) {
   const Report report = printable(any);
   const result::ParetoPlot plot = result::pareto_plot_of(report.rows, report.budget_bytes, report.frontiers);
   if (plot.points.empty()) return " no trial worked\n";

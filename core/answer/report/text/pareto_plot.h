@@ -9,6 +9,6 @@
 namespace memtune::report {
 
 // Ends with a line feed. At least 40 columns wide, even if the terminal is narrower.
-std::string pareto_plot(const Report& report, TerminalStyle style);
+std::string pareto_plot(const Report& report, TerminalCapabilities style);
 
 }  // namespace memtune::report

@@ -4,6 +4,7 @@
 
 #include "core/answer/report/alternatives.h"
 #include "core/answer/report/explanation.h"
+#include "core/answer/report/gain_over_user_config.h"
 #include "core/answer/report/memory_owners.h"
 #include "core/answer/report/oom_text.h"
 #include "core/answer/report/prediction.h"
@@ -11,7 +12,6 @@
 #include "core/answer/report/saving.h"
 #include "core/answer/report/text/columns.h"
 #include "core/answer/report/time_text.h"
-#include "core/answer/report/variant_gain.h"
 #include "core/answer/report/words.h"
 #include "core/answer/result/trial_comparator.h"
 #include "core/base/layout.h"
@@ -29,7 +29,7 @@ constexpr int kProseWidth = 110;  // longer lines are hard to read, even in a wi
 
 class Table {
  public:
-  Table(const Report& report, TerminalStyle style) : report_(report), style_(style) {
+  Table(const Report& report, TerminalCapabilities style) : report_(report), style_(style) {
     for (const TrialRow* row : ranked(report.rows)) {
       (worked(*row) ? worked_ : failed_).push_back(row);
       strategy_width_ = std::max(strategy_width_, display_width(display_name(*row)));
@@ -147,7 +147,7 @@ class Table {
     if (said.head.empty()) return;
     text_ += "\n";
     put_text(" " + said.head + ": ", said.text, said.good ? TextStyle::good : TextStyle::bad);
-    for (const AnswerAlternative& alternative : alternatives(report_))
+    for (const TrainerSettingsOrPlanAnswer& alternative : alternatives(report_))
       put_text(" " + alternative.head + ": ", alternative.text, alternative.fits ? TextStyle::good : TextStyle::bad);
     if (const std::string gained = gain_text(report_); !gained.empty()) put_text(" Gained: ", gained, TextStyle::good);
     if (const std::string more = more_memory_text(report_); !more.empty())
@@ -192,7 +192,7 @@ class Table {
   }
 
   const Report& report_;
-  TerminalStyle style_;
+  TerminalCapabilities style_;
   std::vector<const TrialRow*> worked_, failed_;
   std::vector<std::string> meanings_;  // of the columns
   std::vector<std::string> left_out_;  // heads of columns dropped for lack of width
@@ -202,7 +202,7 @@ class Table {
 
 }  // namespace
 
-std::string table(const Report& report, TerminalStyle style) {
+std::string table(const Report& report, TerminalCapabilities style) {
   const Report clean = printable(report);
   return Table(clean, style).print();
 }

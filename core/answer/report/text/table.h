@@ -7,12 +7,12 @@
 
 namespace memtune::report {
 
-struct TerminalStyle {
+struct TerminalCapabilities {
   bool color = false;  // ANSI colors
   int width = 100;     // of the terminal; less important columns are dropped to fit
 };
 
 // Ends with a line feed.
-std::string table(const Report& report, TerminalStyle style = {});
+std::string table(const Report& report, TerminalCapabilities style = {});
 
 }  // namespace memtune::report

@@ -119,7 +119,7 @@ class Plan:
         self.missing = {op for ops, _ in self.places.values() for op in ops if "_#" not in op}
         name, run = "forward", torch.compiler.disable(self.forward)  # eager in a compiled model
         # [states]
-        self.states = OffloadedStates(model, self.blocks, optimizer, plan["states"], deferred, self.streams)
+        self.states = OffloadedModelStates(model, self.blocks, optimizer, plan["states"], deferred, self.streams)
         run = torch.compiler.disable(self.forward_loaded)
         self.undo.append(self.states.remove)
         # [compiled]

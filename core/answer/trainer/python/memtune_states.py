@@ -115,7 +115,8 @@ class Row:
 class Unit:
     """Parameters of a block, or one outside of blocks, with their gradients and optimizer states."""
 
-    def __init__(self, states: OffloadedStates, parameters: list[nn.Parameter], moves: bool, moments: bool) -> None:
+    def __init__(self, states: OffloadedModelStates, parameters: list[nn.Parameter], moves: bool,
+                 moments: bool) -> None:
         self.states, self.moments, self.rows = states, moments, dict[str, Row]()
         self.trained = [p for p in parameters if p.requires_grad]
         self.placed = {"trained": self.trained, "frozen": [p for p in parameters if not p.requires_grad]}
@@ -211,7 +212,7 @@ class Unit:
         self.pending, self.made, self.norms, self.settings = False, set(), {}, None
 
 
-class OffloadedStates:
+class OffloadedModelStates:
     """Loads a block's parameters ahead of its forward and backward, and runs the optimizer for it: inside backward, or
     when the next forward loads the block (`deferred`), for gradient clipping and accumulation."""
 

@@ -27,7 +27,7 @@
 #include "core/base/device/device.h"
 #include "core/base/device/nvml.h"
 #include "core/base/device/pageable_slab.h"
-#include "core/base/device/stream_order.h"
+#include "core/base/device/stream_order_tracker.h"
 #include "core/base/error.h"
 
 namespace memtune::device {
@@ -69,7 +69,7 @@ class EventPool {
 
 class CudaEvent final : public StreamEvent {
  public:
-  CudaEvent(std::shared_ptr<EventPool> pool, cudaStream_t stream, StreamOrder& order)
+  CudaEvent(std::shared_ptr<EventPool> pool, cudaStream_t stream, StreamOrderTracker& order)
       : pool_(std::move(pool)), event_(pool_->take()), point_(order.record(stream)) {
     const cudaError_t status = cudaEventRecord(event_, stream);
     if (status != cudaSuccess) pool_->deallocate(event_);
@@ -100,12 +100,12 @@ class CudaEvent final : public StreamEvent {
     return ms;
   }
   cudaEvent_t handle() const { return event_; }
-  const StreamOrder::Point& point() const { return point_; }
+  const StreamOrderTracker::Point& point() const { return point_; }
 
  private:
   std::shared_ptr<EventPool> pool_;  // may outlive the device
   cudaEvent_t event_;
-  StreamOrder::Point point_;
+  StreamOrderTracker::Point point_;
 };
 
 // Allocates the calling thread's new memory on one NUMA node, if the node has free memory, while this object exists.
@@ -205,7 +205,7 @@ class CopyBatches {
 };
 
 // A function of the host in the stream, which returns when it is released.
-class CudaComputeHold final : public ComputeHold {
+class CudaComputeHold final : public ComputeStreamHold {
  public:
   explicit CudaComputeHold(cudaStream_t stream) {
     auto state = std::make_unique<std::shared_ptr<State>>(state_);
@@ -297,7 +297,7 @@ class CudaDevice final : public Device {
     order_.note_wait(by, cuda_event.point());
   }
   void synchronize() override { check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize"); }
-  std::unique_ptr<ComputeHold> hold_compute() override {
+  std::unique_ptr<ComputeStreamHold> hold_compute() override {
     return std::make_unique<CudaComputeHold>(handle(Stream::compute));
   }
 
@@ -343,7 +343,7 @@ class CudaDevice final : public Device {
   Nvml nvml_;
   c10::cuda::CUDAStream out_, in_;
   std::shared_ptr<EventPool> events_, timed_events_;
-  StreamOrder order_;
+  StreamOrderTracker order_;
   CopyBatches batches_;
   int64_t total_bytes_ = 0;
   int numa_node_ = -1;

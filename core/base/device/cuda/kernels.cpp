@@ -24,7 +24,7 @@ void step_adamw(const QuantizedAdamWArguments& step, int device) {
   launch_step_adamw(step, processors, stream_of(device));
 }
 
-void fold_logits(const LogitTile& tile, const LogSoftmaxStatistics& statistics, int device) {
+void fold_logits(const LogitTile& tile, const OnlineLogSoftmaxState& statistics, int device) {
   const c10::cuda::CUDAGuard on(static_cast<c10::DeviceIndex>(device));
   launch_fold_logits(tile, statistics, stream_of(device));
 }

@@ -8,7 +8,7 @@
 namespace memtune::device {
 
 void launch_unpack_nf4(const Nf4WeightPointers& from, void* to, KernelDtype type, cudaStream_t stream);
-void launch_fold_logits(const LogitTile& tile, const LogSoftmaxStatistics& statistics, cudaStream_t stream);
+void launch_fold_logits(const LogitTile& tile, const OnlineLogSoftmaxState& statistics, cudaStream_t stream);
 void launch_differentiate_logits(const LogitTile& tile, const float* normalizers, const float* outer,
                                  cudaStream_t stream);
 void launch_hash_memory(const void* from, int64_t size, uint64_t* to, cudaStream_t stream);

@@ -36,7 +36,7 @@ struct Sum {
 };
 
 template <typename T>
-__global__ void fold(const LogitTile tile, const LogSoftmaxStatistics statistics) {
+__global__ void fold(const LogitTile tile, const OnlineLogSoftmaxState statistics) {
   const Scaling scaled{tile.scale, tile.softcap};
   const int64_t row = blockIdx.x;
   const T* logits = static_cast<const T*>(tile.logits) + row * tile.stride;
@@ -97,7 +97,7 @@ void with_type(KernelDtype type, const Launch& launch) {
 
 }  // namespace
 
-void launch_fold_logits(const LogitTile& tile, const LogSoftmaxStatistics& statistics, cudaStream_t stream) {
+void launch_fold_logits(const LogitTile& tile, const OnlineLogSoftmaxState& statistics, cudaStream_t stream) {
   if (tile.rows == 0) return;
   with_type(tile.type, [&]<typename T>(T) {
     fold<T><<<static_cast<unsigned>(tile.rows), kThreads, 0, stream>>>(tile, statistics);

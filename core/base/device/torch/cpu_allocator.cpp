@@ -18,7 +18,7 @@ namespace {
 constexpr size_t kHeader = 64;
 constexpr uint8_t kPriority = 100;  // over LibTorch's own allocators, which register with 0
 
-MemoryCounter counter;
+CappedMemoryCounter counter;
 
 void release(void* data) {
   if (data == nullptr) return;
@@ -64,7 +64,7 @@ class CountingAllocator final : public c10::Allocator {
 
 }  // namespace
 
-MemoryCounter& install_cpu_allocator() {
+CappedMemoryCounter& install_cpu_allocator() {
   static auto* allocator = new CountingAllocator;  // never destroyed: tensors may outlive static objects
   c10::SetCPUAllocator(allocator, kPriority);
   return counter;

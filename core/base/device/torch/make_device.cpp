@@ -5,7 +5,7 @@
 
 #include <mutex>
 
-#include "core/base/device/cpu_device.h"
+#include "core/base/device/cpu_emulated_device.h"
 #include "core/base/device/cuda_module.h"
 #include "core/base/device/torch/cpu_allocator.h"
 #include "core/base/error.h"
@@ -48,7 +48,7 @@ std::unique_ptr<Device> make_device(const std::string& name) {
   }
   std::unique_ptr<Device> device;
   if (index == kCpu) {
-    device = std::make_unique<CpuDevice>(install_cpu_allocator());
+    device = std::make_unique<CpuEmulatedDevice>(install_cpu_allocator());
   } else {
     device = make_cuda_device(index);
   }

@@ -9,8 +9,8 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/model/frontend/adapter/adapter_weights.h"
-#include "core/model/frontend/adapter/linear_layer_index.h"
+#include "core/model/frontend/adapter/lora_weight_provider.h"
+#include "core/model/frontend/adapter/op_to_linear_layer_map.h"
 #include "core/model/frontend/emitter.h"
 
 namespace memtune::frontend {
@@ -79,7 +79,7 @@ class LoraWriter {
     }
   }
 
-  bool is_bias(const program::ModuleRegion& region, const c10::IValue& added) const {
+  bool is_bias(const program::ModuleCallRegion& region, const c10::IValue& added) const {
     return added.isTensor() && std::ranges::any_of(program_.state.parameters, [&](const auto& named) {
              return named.second.is_same(added.toTensor()) && named.first == region.path + ".bias";
            });
@@ -108,7 +108,7 @@ class LoraWriter {
 
   // peft applies neither dropout nor a cast here.
   void adapt(Op op, const EmbeddingLayer& layer) {
-    if (const program::ModuleRegion& region = program_.regions[op.region];
+    if (const program::ModuleCallRegion& region = program_.regions[op.region];
         region.path == layer.path && region.type != "Embedding")
       throw UsageError("--lora: '" + layer.path + "' is a " + region.type +
                        "; of embeddings only plain ones get adapters");
@@ -235,9 +235,9 @@ class LoraWriter {
 
   program::Program& program_;
   const model::LoraConfig& lora_;
-  LinearLayerIndex layers_;
+  OpToLinearLayerMap layers_;
   Emitter emit_;
-  AdapterWeights factors_;
+  LoraWeightProvider factors_;
   std::map<std::string, std::pair<Value, Value>> adapted_;  // by path of the layer
   std::set<program::Slot> biased_;                          // results that lack their layer's bias
   std::map<program::Slot, std::pair<LinearLayer, Value>>

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/model/frontend/adapter/linear_layer_index.h"
+#include "core/model/frontend/adapter/op_to_linear_layer_map.h"
 #include "core/model/frontend/emitter.h"
 #include "core/model/program/op_schema.h"
 #include "core/model/quantized/int8.h"
@@ -113,14 +113,14 @@ bool is_other_linear(const Program& program, const Op& op) {
   return name.ends_with("Linear") && name != "Linear";
 }
 
-bool takes(const Program& program, const LinearLayerIndex& layers, const Op& op, const LinearLayer& layer) {
+bool takes(const Program& program, const OpToLinearLayerMap& layers, const Op& op, const LinearLayer& layer) {
   return !layer.quantized() && can_be_packed(layer.weight) && !layers.is_read_elsewhere(layer.weight) &&
          !is_other_linear(program, op);
 }
 
 using Found = std::vector<std::pair<Op*, LinearLayer>>;
 
-void find(const Program& program, const LinearLayerIndex& layers, program::Body& body, Found& found) {
+void find(const Program& program, const OpToLinearLayerMap& layers, program::Body& body, Found& found) {
   for (Op& op : body.ops) {
     for (program::Body& inner : op.bodies) find(program, layers, inner, found);
     if (auto layer = layers.find(op); layer && !layer->is_head && takes(program, layers, op, *layer))
@@ -145,7 +145,7 @@ class AsWritten {
     const size_t before = std::exchange(last_, program.body.ops.size());
     if (before >= program.body.ops.size()) return;
     Op& linear = program.body.ops[before];
-    const LinearLayerIndex layers(program);
+    const OpToLinearLayerMap layers(program);
     const auto layer = layers.find(linear);
     if (layer && takes(program, layers, linear, *layer)) Quantizer(program, load_in_).quantize(linear, *layer);
   }
@@ -159,7 +159,7 @@ class AsWritten {
 
 void quantize(Program& program, const std::string& load_in) {
   Found found;
-  find(program, LinearLayerIndex(program), program.body, found);
+  find(program, OpToLinearLayerMap(program), program.body, found);
   Quantizer quantizer(program, load_in);
   for (auto& [op, layer] : found) quantizer.quantize(*op, std::exchange(layer, {}));
   if (!is_quantized(program.body))

@@ -16,9 +16,9 @@ namespace {
 
 using model::Pt2Argument;
 using model::Pt2ArgumentKind;
-using model::Pt2ArgumentValue;
 using model::Pt2Graph;
 using model::Pt2Node;
+using model::Pt2ValueOrConstant;
 using program::Stack;
 
 constexpr std::string_view kOperator = "torch.ops.", kHigherOrder = "torch.ops.higher_order.",
@@ -154,7 +154,7 @@ void GraphLowering::bind(const Pt2Node& node, const Values& results) {
 void GraphLowering::bind_each(const Pt2Node& node, const Values& results) {
   size_t next = 0;
   for (const Pt2Argument& output : node.outputs)
-    for (const Pt2ArgumentValue& element : output.elements) {
+    for (const Pt2ValueOrConstant& element : output.elements) {
       if (next == results.size()) throw UsageError("it has more results than its graph");
       values_.bind(element.value, results[next++]);
     }
@@ -218,9 +218,9 @@ Values GraphLowering::operands(const Pt2Node& node, size_t begin) {
 // The inner graph sees only its operands. Its names may equal names of the outer graph.
 Values GraphLowering::write_inside(const Pt2Graph& graph, const Values& operands) {
   if (graph.inputs.size() != operands.size()) throw UsageError("its graph takes another number of operands");
-  ValueMapping::Names outer = values_.exchange({});
+  NodeArgumentResolver::Names outer = values_.exchange({});
   for (size_t i = 0; i < operands.size(); ++i)
-    for (const Pt2ArgumentValue& element : graph.inputs[i].elements) values_.bind(element.value, operands[i]);
+    for (const Pt2ValueOrConstant& element : graph.inputs[i].elements) values_.bind(element.value, operands[i]);
   write(graph);
   Values results;
   for (const Pt2Argument& output : graph.outputs)

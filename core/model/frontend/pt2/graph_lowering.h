@@ -6,8 +6,8 @@
 #include <string>
 
 #include "core/model/frontend/front_end.h"
-#include "core/model/frontend/pt2/module_regions.h"
-#include "core/model/frontend/pt2/value_mapping.h"
+#include "core/model/frontend/pt2/module_stack_region_mapper.h"
+#include "core/model/frontend/pt2/node_argument_resolver.h"
 #include "core/model/pt2/pt2_graph.h"
 
 namespace memtune::frontend {
@@ -17,7 +17,7 @@ class GraphLowering {
   GraphLowering(program::Program& program, const LoweringOptions& source);
 
   Emitter& emit() { return emit_; }
-  ValueMapping& values() { return values_; }
+  NodeArgumentResolver& values() { return values_; }
 
   // Writes for the source's device. Skips assertions, and full slices (x[:]) as Python's indexing does. Throws
   // UsageError without the model's path, but with the author's source line, for a node that cannot be run.
@@ -45,9 +45,9 @@ class GraphLowering {
   void bind_each(const Node& node, const Values& results);
 
   Emitter emit_;
-  ModuleRegions regions_;
+  ModuleStackRegionMapper regions_;
   const LoweringOptions& source_;
-  ValueMapping values_;
+  NodeArgumentResolver values_;
 };
 
 }  // namespace memtune::frontend

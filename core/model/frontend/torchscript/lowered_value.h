@@ -23,12 +23,12 @@ struct TupleRef {
   std::vector<LoweredValue> elements;
 };
 
-struct FunctionRef {
+struct LoweredFunction {
   torch::jit::Function* function;
 };
 
 struct LoweredValue {
-  std::variant<Value, ModuleRef, TupleRef, FunctionRef> what;
+  std::variant<Value, ModuleRef, TupleRef, LoweredFunction> what;
 };
 
 // "Block"; "" if the type is not a class.

@@ -7,7 +7,7 @@
 
 #include "core/base/open_file.h"
 #include "core/model/frontend/dtype.h"
-#include "core/model/frontend/torchscript/refused_ops_scope.h"
+#include "core/model/frontend/torchscript/unsafe_operator_blocker.h"
 #include "core/model/program/first_line.h"
 
 namespace memtune::frontend {
@@ -20,7 +20,7 @@ Module load_file(const std::string& path) {
   try {
     return torch::jit::load(path, c10::Device(c10::kCPU));
   } catch (const std::exception& error) {
-    if (const std::string op = RefusedOpsScope::named_in(error.what()); !op.empty())
+    if (const std::string op = UnsafeOperatorBlocker::named_in(error.what()); !op.empty())
       model::refuse_model(
           path, "it uses " + op +
                     ", which reaches beyond a training step (files, processes, the network): if you trust its author, "

@@ -6,7 +6,7 @@
 #include "core/model/frontend/library.h"
 #include "core/model/frontend/torchscript/lowering.h"
 #include "core/model/frontend/torchscript/module_file.h"
-#include "core/model/frontend/torchscript/refused_ops_scope.h"
+#include "core/model/frontend/torchscript/unsafe_operator_blocker.h"
 
 namespace memtune::frontend {
 namespace {
@@ -16,13 +16,13 @@ const char* const kCastsOfTrace = "traced: casts to a dtype that were recorded s
 
 }  // namespace
 
-bool TorchScriptFrontEnd::claims(const ModelProbe& probe) const {
+bool TorchScriptFrontEnd::claims(const ModelProbeResult& probe) const {
   return !probe.has_config() && !probe.file.exported && probe.file.unusable_reason.empty();
 }
 
 program::Program TorchScriptFrontEnd::lower(const LoweringOptions& source) const {
   load_libraries(source.model.libraries);  // first, because these operators may reach outside too
-  std::optional<RefusedOpsScope> refused;
+  std::optional<UnsafeOperatorBlocker> refused;
   if (!source.model.trusted) refused.emplace();
   const torch::jit::Module module = load_module(source);
   program::Program program = lower_module(module, source.device, source.model.arguments);

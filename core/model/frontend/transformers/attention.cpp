@@ -88,7 +88,7 @@ class AttentionWriter {
   Value attended(Value q, Value k, Value v, const AttentionVisibility& seen) {
     const AttentionImplementation how = parts_.setting().attention;
     if (how == AttentionImplementation::flash_varlen) return flash(q, k, v, seen);
-    if (family_.scoring != model::AttentionScoreKind::scaled)
+    if (family_.scoring != model::EagerAttentionFormula::scaled)
       return emit_.op("aten::contiguous", "", {transposed(write_older_attention(parts_, {q, k, v}, path_, seen))});
     if (family_.always_masked) return emit_.op("aten::contiguous", "", {transposed(masked(q, k, v, *seen.mask))});
     const Value o = how == AttentionImplementation::eager ? eager(q, repeated(k), repeated(v), *seen.mask)

@@ -31,7 +31,7 @@ std::optional<Value> AttentionMasks::of(int64_t window) {
   if (eager) {
     const Value zero = emit_.constant(at::zeros({}, at::TensorOptions(parts_.dtype()).device(parts_.device())));
     mask = emit_.op("aten::where", "ScalarOther", {mask, zero, lowest_of(parts_.dtype())});
-    if (parts_.family().scoring == model::AttentionScoreKind::biased) mask = parts_.cast(mask, at::kBool);
+    if (parts_.family().scoring == model::EagerAttentionFormula::biased) mask = parts_.cast(mask, at::kBool);
   }
   found->second = mask;
   return mask;

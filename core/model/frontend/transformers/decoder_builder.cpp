@@ -13,7 +13,8 @@ using c10::IValue;
 using model::NormKind;
 
 DecoderBuilder::DecoderBuilder(program::Program& program, const model::TransformersConfig& config,
-                               TransformersWeights& weights, at::TensorOptions options, const DecoderOptions& setting)
+                               TransformersWeightProvider& weights, at::TensorOptions options,
+                               const DecoderOptions& setting)
     : emit_(program),
       config_(config),
       weights_(weights),
@@ -38,7 +39,7 @@ Value DecoderBuilder::parameter_in_float(const std::string& path, at::IntArrayRe
 }
 
 Value DecoderBuilder::expert_weights(const std::string& path, std::string_view name, at::IntArrayRef shape) {
-  const model::ExpertsOfFamily& names = family().experts;
+  const model::FamilyMoeConventions& names = family().experts;
   const std::vector<std::string_view> stored =
       name == "down_proj" ? std::vector{names.down} : std::vector{names.gate, names.up};
   const std::string whole = path + "." + std::string(name);

@@ -15,7 +15,7 @@
 #include "core/model/frontend/emitter.h"
 #include "core/model/frontend/front_end.h"
 #include "core/model/frontend/transformers/weights.h"
-#include "core/model/transformers/sentence_modules.h"
+#include "core/model/transformers/sentence_pooling_config.h"
 #include "core/model/transformers/transformers_config.h"
 
 namespace memtune::frontend {
@@ -28,7 +28,7 @@ struct DecoderOptions {
   int64_t sequence = 0;  // longest sequence of the run; 0: not known
   std::optional<at::ScalarType> autocast;
   HeadKind head = HeadKind::of_config;
-  model::SentenceModules after = {};  // HeadKind::embedding
+  model::SentencePoolingConfig after = {};  // HeadKind::embedding
 
   // True if masks are emitted for every sequence length.
   bool masked() const { return packed || padded || attention == AttentionImplementation::eager; }
@@ -37,8 +37,8 @@ struct DecoderOptions {
 class DecoderBuilder {
  public:
   // `program`, `config` and `weights` must outlive this.
-  DecoderBuilder(program::Program& program, const model::TransformersConfig& config, TransformersWeights& weights,
-                 at::TensorOptions options, const DecoderOptions& setting);
+  DecoderBuilder(program::Program& program, const model::TransformersConfig& config,
+                 TransformersWeightProvider& weights, at::TensorOptions options, const DecoderOptions& setting);
 
   Emitter& emit() { return emit_; }
   const model::TransformersConfig& config() const { return layer_ ? *layer_ : config_; }
@@ -100,7 +100,7 @@ class DecoderBuilder {
   Emitter emit_;
   const model::TransformersConfig& config_;
   const model::TransformersConfig* layer_ = nullptr;
-  TransformersWeights& weights_;
+  TransformersWeightProvider& weights_;
   DecoderOptions setting_;
   at::ScalarType dtype_;
   c10::Device device_;

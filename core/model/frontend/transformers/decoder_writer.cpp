@@ -31,7 +31,7 @@ const std::vector<int64_t> kFlat = {-1};
 
 class DecoderWriter {
  public:
-  DecoderWriter(program::Program& program, const model::TransformersConfig& config, TransformersWeights& weights,
+  DecoderWriter(program::Program& program, const model::TransformersConfig& config, TransformersWeightProvider& weights,
                 at::TensorOptions options, const DecoderOptions& setting)
       : parts_(program, config, weights, options, setting),
         emit_(parts_.emit()),
@@ -351,7 +351,7 @@ class DecoderWriter {
   Emitter& emit_;
   const model::TransformersConfig& config_;
   const model::TransformersFamily& family_;
-  TransformersWeights& weights_;
+  TransformersWeightProvider& weights_;
   std::optional<Value> documents_, ends_;  // of a packed row: positions; starts and end of documents
   std::optional<Value> padding_;
   std::optional<Value> biases_;  // of scores
@@ -365,8 +365,8 @@ class DecoderWriter {
 
 }  // namespace
 
-void write_decoder(program::Program& program, const model::TransformersConfig& config, TransformersWeights& weights,
-                   at::TensorOptions options, const DecoderOptions& setting) {
+void write_decoder(program::Program& program, const model::TransformersConfig& config,
+                   TransformersWeightProvider& weights, at::TensorOptions options, const DecoderOptions& setting) {
   const auto& family = config.family;
   const std::string_view written = setting.head == HeadKind::embedding ? "Model"
                                    : config.classifier                 ? model::kClassifier

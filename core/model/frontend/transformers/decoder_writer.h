@@ -10,7 +10,7 @@
 namespace memtune::frontend {
 
 // Throws UsageError if a weight is missing.
-void write_decoder(program::Program& program, const model::TransformersConfig& config, TransformersWeights& weights,
-                   at::TensorOptions options, const DecoderOptions& setting);
+void write_decoder(program::Program& program, const model::TransformersConfig& config,
+                   TransformersWeightProvider& weights, at::TensorOptions options, const DecoderOptions& setting);
 
 }  // namespace memtune::frontend

@@ -200,7 +200,7 @@ class ExpertsWriter {
   Emitter& emit_;
   const model::TransformersConfig& config_;
   const model::MoeConfig& experts_;
-  const model::ExpertsOfFamily& names_;
+  const model::FamilyMoeConventions& names_;
   std::string layer_, path_;
 };
 

@@ -105,7 +105,7 @@ class LatentProjections {
   DecoderBuilder& parts_;
   Emitter& emit_;
   const model::TransformersConfig& config_;
-  const model::LatentConfig& latent_;
+  const model::LatentAttentionConfig& latent_;
   std::string path_;
 };
 

@@ -11,7 +11,7 @@ namespace memtune::frontend {
 namespace {
 
 using c10::IValue;
-using model::AttentionScoreKind;
+using model::EagerAttentionFormula;
 
 constexpr int64_t kLast = std::numeric_limits<int64_t>::max();
 
@@ -21,9 +21,9 @@ class OlderAttention {
       : parts_(parts), emit_(parts.emit()), config_(parts.config()), path_(std::move(path)), seen_(seen) {}
 
   Value write(Value q, Value k, Value v) {
-    const AttentionScoreKind kind = parts_.family().scoring;
-    if (kind == AttentionScoreKind::bias_product || kind == AttentionScoreKind::bounded) return in_rows(q, k, v);
-    Value scores = kind == AttentionScoreKind::biased ? biased(q, k) : in_float(q, k);
+    const EagerAttentionFormula kind = parts_.family().scoring;
+    if (kind == EagerAttentionFormula::bias_product || kind == EagerAttentionFormula::bounded) return in_rows(q, k, v);
+    Value scores = kind == EagerAttentionFormula::biased ? biased(q, k) : in_float(q, k);
     scores = emit_.op("aten::softmax", "int", {scores, -1});
     return emit_.op("aten::matmul", "", {parts_.dropped(parts_.like(scores, v), config_.attention_dropout), v});
   }
@@ -32,10 +32,11 @@ class OlderAttention {
   Value in_float(Value q, Value k) {
     const Value queries = parts_.cast(q, at::kFloat), keys = parts_.cast(k, at::kFloat);
     const Value products = emit_.op("aten::matmul", "", {queries, turned(keys)});
-    if (parts_.family().scoring == AttentionScoreKind::seen_by_table)
+    if (parts_.family().scoring == EagerAttentionFormula::seen_by_table)
       return parts_.plus(seen_by_table(products), *seen_.mask);
     const auto divided = [&](Value x) { return emit_.op("aten::div", "Scalar", {x, std::sqrt(config_.head_width)}); };
-    if (parts_.family().scoring == AttentionScoreKind::masked_first) return divided(parts_.plus(products, *seen_.mask));
+    if (parts_.family().scoring == EagerAttentionFormula::masked_first)
+      return divided(parts_.plus(products, *seen_.mask));
     return parts_.plus(divided(products), *seen_.mask);
   }
 
@@ -61,7 +62,7 @@ class OlderAttention {
   }
 
   Value in_rows(Value q, Value k, Value v) {
-    const bool bounded = parts_.family().scoring == AttentionScoreKind::bounded;
+    const bool bounded = parts_.family().scoring == EagerAttentionFormula::bounded;
     const auto flat = [&](Value x) { return parts_.reshaped(x, rows_by(config_.head_width)); };
     const Value queries = flat(q), keys = flat(k), values = flat(v);
     const Value flipped = emit_.op("aten::transpose", "int", {keys, 1, 2});

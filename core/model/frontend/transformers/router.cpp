@@ -254,7 +254,7 @@ class RouterWriter {
   Emitter& emit_;
   const model::TransformersConfig& config_;
   const model::MoeConfig& experts_;
-  const model::ExpertsOfFamily& names_;
+  const model::FamilyMoeConventions& names_;
   std::string block_, path_;
 };
 

@@ -6,7 +6,7 @@ namespace memtune::frontend {
 
 Value write_short_convolution(DecoderBuilder& parts, Value x, const std::string& layer) {
   Emitter& emit = parts.emit();
-  const model::ConvolutionConfig& config = *parts.config().convolution;
+  const model::ShortConvolutionConfig& config = *parts.config().convolution;
   const int64_t width = parts.config().hidden;
   const std::string path = layer + ".conv";
   const Emitter::InRegion region(emit, path, parts.type("ShortConv"));

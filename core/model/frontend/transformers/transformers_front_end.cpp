@@ -35,7 +35,7 @@ struct DescribedModel {
   std::filesystem::path path = {};  // of the config.json
 };
 
-DescribedModel describe_model(const plan::ModelSource& model) {
+DescribedModel describe_model(const plan::ModelAndInputSource& model) {
   if (!model.profile.empty()) return {model::parse_model_profile("model profile", model.profile).model, {}, {}};
   const std::filesystem::path path = probe(model).file.config;
   model::TransformersConfig config = model::read_transformers_config(path, model.text_only);
@@ -96,7 +96,7 @@ program::Program TransformersFrontEnd::lower(const LoweringOptions& source) cons
   if (source.head == HeadKind::score) model.config = model::with_score(std::move(model.config));
   const model::TransformersConfig& config = model.config;
   const auto options = at::TensorOptions(type_of_weights(source, model));
-  TransformersWeights weights(model.weights, config, options.device(source.device), source.seed);
+  TransformersWeightProvider weights(model.weights, config, options.device(source.device), source.seed);
   program::Program program;
   program.kind = source.model.profile.empty() ? "config" : "profile";
   DecoderOptions setting = setting_of(source);

@@ -8,7 +8,7 @@ namespace memtune::frontend {
 
 class TransformersFrontEnd final : public FrontEnd {
  public:
-  bool claims(const ModelProbe& probe) const override { return probe.has_config(); }
+  bool claims(const ModelProbeResult& probe) const override { return probe.has_config(); }
   program::Program lower(const LoweringOptions& source) const override;
 };
 

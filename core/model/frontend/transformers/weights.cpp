@@ -14,9 +14,9 @@ constexpr int64_t kNoise = 1048573;  // a prime, so that rows of a weight do not
 
 }  // namespace
 
-TransformersWeights::TransformersWeights(const std::vector<std::filesystem::path>& files,
-                                         const model::TransformersConfig& config, at::TensorOptions options,
-                                         int64_t seed)
+TransformersWeightProvider::TransformersWeightProvider(const std::vector<std::filesystem::path>& files,
+                                                       const model::TransformersConfig& config,
+                                                       at::TensorOptions options, int64_t seed)
     : options_(options), deviation_(config.weight_deviation), seed_(seed) {
   for (const auto& path : files) {
     files_.push_back(std::make_unique<safetensors::Reader>(path));
@@ -33,28 +33,29 @@ TransformersWeights::TransformersWeights(const std::vector<std::filesystem::path
   for (const model::WeightRenaming& other : family.stored_names) renamed_.emplace_back(other.name, other.stored);
 }
 
-at::Tensor TransformersWeights::make(const std::string& name, at::IntArrayRef shape, WeightInit filling) {
+at::Tensor TransformersWeightProvider::make(const std::string& name, at::IntArrayRef shape, WeightInit filling) {
   return (files_.empty() ? synthetic(shape, filling) : read(name, shape, options_)).requires_grad_();
 }
 
-at::Tensor TransformersWeights::make_or_add(const std::string& name, at::IntArrayRef shape) {
+at::Tensor TransformersWeightProvider::make_or_add(const std::string& name, at::IntArrayRef shape) {
   return files_.empty() || find(name) ? make(name, shape, WeightInit::noise)
                                       : synthetic(shape, WeightInit::noise).requires_grad_();
 }
 
-at::Tensor TransformersWeights::make_in_float(const std::string& name, at::IntArrayRef shape, WeightInit filling) {
+at::Tensor TransformersWeightProvider::make_in_float(const std::string& name, at::IntArrayRef shape,
+                                                     WeightInit filling) {
   const at::TensorOptions options = options_.dtype(at::kFloat);
   return (files_.empty() ? synthetic(shape, filling).to(options) : read(name, shape, options)).requires_grad_();
 }
 
-at::Tensor TransformersWeights::make_buffer(const std::string& name, at::IntArrayRef shape, at::ScalarType dtype,
-                                            double value) {
+at::Tensor TransformersWeightProvider::make_buffer(const std::string& name, at::IntArrayRef shape, at::ScalarType dtype,
+                                                   double value) {
   const at::TensorOptions options = options_.dtype(dtype);
   return files_.empty() ? at::full(shape, value, options) : read(name, shape, options);
 }
 
-at::Tensor TransformersWeights::make_stacked(const std::string& name, at::IntArrayRef shape,
-                                             const std::vector<std::string_view>& parts) {
+at::Tensor TransformersWeightProvider::make_stacked(const std::string& name, at::IntArrayRef shape,
+                                                    const std::vector<std::string_view>& parts) {
   if (files_.empty() || find(name)) return make(name, shape, WeightInit::noise);
   at::Tensor all = at::empty(shape, options_);
   const std::string path = name.substr(0, name.rfind('.'));
@@ -67,7 +68,7 @@ at::Tensor TransformersWeights::make_stacked(const std::string& name, at::IntArr
   return all.requires_grad_();
 }
 
-const TransformersWeights::Place* TransformersWeights::find(const std::string& name) {
+const TransformersWeightProvider::Place* TransformersWeightProvider::find(const std::string& name) {
   const auto found = places_.find(name);
   if (found != places_.end()) return &found->second;
   for (const auto& [ours, theirs] : renamed_)
@@ -78,12 +79,12 @@ const TransformersWeights::Place* TransformersWeights::find(const std::string& n
   return nullptr;
 }
 
-const TransformersWeights::Place& TransformersWeights::place_of(const std::string& name) {
+const TransformersWeightProvider::Place& TransformersWeightProvider::place_of(const std::string& name) {
   if (const Place* const place = find(name)) return *place;
   throw UsageError("the model's safetensors files have no tensor '" + name + "'");
 }
 
-at::Tensor TransformersWeights::read(const std::string& name, at::IntArrayRef shape, at::TensorOptions options) {
+at::Tensor TransformersWeightProvider::read(const std::string& name, at::IntArrayRef shape, at::TensorOptions options) {
   const Place& place = place_of(name);
   const safetensors::TensorEntry& entry = *place.entry;
   if (at::IntArrayRef(entry.shape) != shape)
@@ -96,7 +97,7 @@ at::Tensor TransformersWeights::read(const std::string& name, at::IntArrayRef sh
   return tensor.to(options);
 }
 
-at::Tensor TransformersWeights::synthetic(at::IntArrayRef shape, WeightInit filling) {
+at::Tensor TransformersWeightProvider::synthetic(at::IntArrayRef shape, WeightInit filling) {
   if (options_.device().is_meta()) return at::empty(shape, options_);
   if (filling == WeightInit::zeros) return at::zeros(shape, options_);
   if (filling == WeightInit::ones) return at::ones(shape, options_);
@@ -114,7 +115,7 @@ at::Tensor TransformersWeights::synthetic(at::IntArrayRef shape, WeightInit fill
   return weight;
 }
 
-std::string TransformersWeights::note() const {
+std::string TransformersWeightProvider::note() const {
   if (files_.empty())
     return "weights are random, because there is no model.safetensors beside the config: that changes neither "
            "memory nor time";

@@ -22,11 +22,11 @@ namespace memtune::frontend {
 
 enum class WeightInit { noise, zeros, ones };  // initial values of synthetic weights
 
-class TransformersWeights {
+class TransformersWeightProvider {
  public:
   // Weights get the dtype of `options`, whatever the files have. Throws UsageError for missing or invalid files.
-  TransformersWeights(const std::vector<std::filesystem::path>& files, const model::TransformersConfig& config,
-                      at::TensorOptions options, int64_t seed);
+  TransformersWeightProvider(const std::vector<std::filesystem::path>& files, const model::TransformersConfig& config,
+                             at::TensorOptions options, int64_t seed);
 
   // Returns a parameter. Throws UsageError if there are files and they lack it or have another shape.
   at::Tensor make(const std::string& name, at::IntArrayRef shape, WeightInit filling);

@@ -1,0 +1,71 @@
+#include "core/engine/shard/host_offloaded_tensor.h"
+
+#include <ATen/ATen.h>
+
+#include <utility>
+
+#include "core/engine/shard/flat_parameter.h"
+
+namespace memtune::shard {
+
+using device::CopyDirection;
+using device::Stream;
+
+HostOffloadedTensor::HostOffloadedTensor(const at::Tensor& row, PinnedHostTensorStore& host, device::Device& device)
+    : row_(row), on_host_(host.make(row.numel(), row.scalar_type())), device_(&device) {
+  store();
+  stored_->synchronize();
+  stored_ = nullptr;
+  free();
+}
+
+void HostOffloadedTensor::make_room() {
+  free_later_ = false;
+  if (!on_device()) allocate_bytes(row_, bytes());
+}
+
+void HostOffloadedTensor::load() {
+  const bool is_there = on_device();
+  make_room();
+  if (is_there) return;
+  device_->wait(Stream::in, device_->record(Stream::compute));  // earlier work on that memory may still run
+  device_->copy(row_.data_ptr(), on_host_.const_data_ptr(), bytes(), CopyDirection::to_device, Stream::in);
+  loaded_ = device_->record(Stream::in);
+}
+
+void HostOffloadedTensor::wait() {
+  if (const device::EventPtr loaded = std::exchange(loaded_, nullptr)) device_->wait(Stream::compute, loaded);
+}
+
+void HostOffloadedTensor::store() {
+  settle();
+  device_->wait(Stream::out, device_->record(Stream::compute));
+  device_->copy(on_host_.data_ptr(), row_.const_data_ptr(), bytes(), CopyDirection::to_host, Stream::out);
+  stored_ = device_->record(Stream::out);
+}
+
+void HostOffloadedTensor::free() {
+  wait();  // memory under a running copy cannot be used again
+  free_later_ = storing();
+  if (!free_later_ && on_device()) free_bytes(row_);
+}
+
+void HostOffloadedTensor::settle() {
+  if (!stored_) return;
+  device_->wait(Stream::compute, std::exchange(stored_, nullptr));
+  if (std::exchange(free_later_, false)) free();
+}
+
+at::Tensor HostOffloadedTensor::on_host(const at::Tensor& view) const {
+  const at::Tensor empty = at::empty({0}, on_host_.options().dtype(view.scalar_type()));
+  return empty.set_(on_host_.storage(), view.storage_offset(), view.sizes(), view.strides());
+}
+
+void HostOffloadedTensor::stop() noexcept {
+  device_->synchronize_quietly();
+  loaded_ = stored_ = nullptr;
+  free_later_ = false;
+  if (on_device()) free_bytes(row_);
+}
+
+}  // namespace memtune::shard

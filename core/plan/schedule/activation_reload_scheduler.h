@@ -1,0 +1,64 @@
+// Decides when offloaded activations are copied back: on request, or ahead of it as the peak allows. Backward needs the
+// newest first. Pieces on the disk are read ahead in the same order.
+#pragma once
+
+#include <map>
+#include <span>
+#include <vector>
+
+#include "core/plan/schedule/learned_offload_schedule.h"
+#include "core/plan/schedule/offloaded_activation.h"
+#include "core/plan/strategy/plan.h"
+
+namespace memtune::schedule {
+
+class ActivationReloadScheduler {
+ public:
+  // All references must outlive it. `batch_bytes`: of one call.
+  ActivationReloadScheduler(const plan::TransferSettings& settings, int64_t batch_bytes,
+                            LearnedOffloadSchedule& learned, DiskSpillingHostCache& cache, TransferBackend& device)
+      : settings_(settings), batch_bytes_(batch_bytes), learned_(learned), cache_(cache), device_(device) {}
+
+  void begin_step();
+  void add(OffloadedActivation& transfer);
+  // Forward enters a block, after `group` blocks. See TransferSchedule.
+  void begin_block(int block, int group);
+  void end_forward(int group);
+  void enter_backward_block(int block);
+  void begin_unpack(const void* node) { node_ = node; }
+  // Backward asks for this transfer. Returns true if the node is another one than that of the transfer before.
+  bool ask(const OffloadedActivation& transfer);
+  void reload(OffloadedActivation& transfer);
+  void prefetch();
+  void forget(OffloadedActivation& transfer);
+
+  int64_t prefetched_bytes() const { return prefetched_bytes_; }  // on the device and not yet requested
+
+ private:
+  bool by_blocks() const { return settings_.schedule == plan::OffloadGranularity::block; }
+  // Reloads start when backward reaches a block, not by the learned schedule.
+  bool follows_backward() const { return by_blocks() && !settings_.compatibility.learns; }
+  bool room_for(const OffloadedActivation& transfer, int64_t pending_bytes) const;
+  void start_reloads(std::span<OffloadedActivation* const> transfers);
+  void fetch(OffloadedActivation& transfer, CopyBatch& batch);
+  void copy_in(CopyBatch& batch);
+  bool copy_back(OffloadedActivation& transfer, bool may_block);
+  void prefetch_next_op();
+  void read_ahead();
+
+  const plan::TransferSettings& settings_;
+  const int64_t batch_bytes_;
+  LearnedOffloadSchedule& learned_;
+  DiskSpillingHostCache& cache_;
+  TransferBackend& device_;
+  std::vector<OffloadedActivation*> order_;  // oldest first; prefetch consumes it from the end; null: forgotten
+  size_t to_read_ = 0;                       // order_[to_read_ - 1] is the next to read ahead
+  std::map<int, int> groups_;                // block -> blocks that ended before it
+  int group_wanted_ = 0;                     // group of the transfer that backward reads now
+  int op_wanted_ = -1;                       // op whose saved tensors backward reads now; -1: none yet
+  int op_fetched_for_ = -1;
+  const void *node_ = nullptr, *node_served_ = nullptr;  // node that unpacks now; node of the last transfer
+  int64_t prefetched_bytes_ = 0;
+};
+
+}  // namespace memtune::schedule

@@ -1,0 +1,62 @@
+// "memtune plan --from RUN --batch N|auto": predicts the step of another batch from one or two recorded batches.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/answer/run/run_directory.h"
+#include "core/plan/planner/extrapolated_cost_range.h"
+#include "core/plan/planner/planner.h"
+#include "core/sweep/proposals/batch_plan_predictor.h"
+
+namespace memtune::sweep {
+
+// The recorded batches of a run at the sequence of `source`, which comes first.
+struct RunBatchCosts {
+  // Throws UsageError if the run's batch is unknown or cannot change.
+  RunBatchCosts(const RunDirectory& directory, const SweepRecord& record, const TrialRecord& source,
+                plan::StepCosts costs);
+
+  plan::ProgramFacts program;  // of the first batch
+  std::vector<planner::RecordedBatchCosts> batches;
+  SamplesPerOptimizerStep size;
+  double sample_tokens = 0;  // per sample; 0: no tokens
+};
+
+inline constexpr int64_t kMaxBatch = int64_t{1} << 24;
+
+class OtherBatchPrediction {
+ public:
+  // `batch` 0 finds the batch with the most samples per second whose plan fits `limits`. Throws UsageError if the
+  // batch does not divide the step, or if none fits.
+  OtherBatchPrediction(RunBatchCosts recorded, int64_t batch, const std::optional<planner::PlanLimits>& limits);
+
+  const planner::ExtrapolatedCostRange& costs() const { return costs_; }
+  const plan::ProgramFacts& program() const { return program_; }
+  int64_t batch() const { return batch_; }
+
+  std::string title() const;               // follows the name of the recorded step
+  std::vector<std::string> notes() const;  // for the user
+  nlohmann::json to_json() const;
+
+ private:
+  using BatchPrediction = sweep::BatchPlanPredictor::BatchPrediction;
+
+  bool is_worked_out(int64_t batch) const;
+  bool was_recorded() const;
+  bool is_of_one() const { return recorded_.batches[1].batch == 0; }
+  std::string recorded_text() const;
+  std::string rate_text(const BatchPrediction& one) const;
+  void look_at_all(const planner::PlanLimits& limits);
+
+  RunBatchCosts recorded_;  // the two to extrapolate from; the second may have no samples
+  int64_t batch_ = 0;
+  std::vector<BatchPrediction> looked_;  // that "auto" tried
+  plan::ProgramFacts program_;
+  planner::ExtrapolatedCostRange costs_;
+};
+
+}  // namespace memtune::sweep
