@@ -7,6 +7,8 @@
 
 namespace memtune::device {
 
-inline int64_t allocation_grain(const Device& device) { return device.emulated() ? 1 : 512; }
+inline constexpr int64_t kCudaGrain = 512;
+
+inline int64_t allocation_grain(const Device& device) { return device.emulated() ? 1 : kCudaGrain; }
 
 }  // namespace memtune::device

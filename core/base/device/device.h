@@ -1,6 +1,7 @@
 // The device of a trial as the engines need it: streams, events, copies, host memory, memory accounting.
 //
-// There are two implementations: CUDA (a module loaded at run time) and CPU, which emulates a device. On CPU, device
+// There are three implementations: CUDA (a module loaded at run time), CPU, which emulates a device, and shapes, which
+// have no data. On CPU, device
 // memory is what the trial's tensors hold, counted by memtune's allocator. Its copy streams are worker threads, so
 // copies really overlap, and missing synchronization causes real errors. No LibTorch here; only torch/ and cuda/ use
 // it.
@@ -64,7 +65,7 @@ class Device {
  public:
   virtual ~Device() = default;
 
-  enum class Type { cpu, cuda };
+  enum class Type { cpu, cuda, shapes };
   virtual Type type() const = 0;
   virtual int index() const { return 0; }  // among devices of its type
   bool emulated() const { return type() == Type::cpu; }

@@ -25,7 +25,10 @@ struct ViewGeometry {
 
   // The same tensor over `storage`, without autograd history.
   at::Tensor view(const at::Storage& storage) const {
-    auto key = storage.device().is_cuda() ? c10::DispatchKey::CUDA : c10::DispatchKey::CPU;
+    const c10::Device device = storage.device();
+    const auto key = device.is_cuda()   ? c10::DispatchKey::CUDA
+                     : device.is_meta() ? c10::DispatchKey::Meta
+                                        : c10::DispatchKey::CPU;
     auto tensor = at::detail::make_tensor<c10::TensorImpl>(c10::Storage(storage), c10::DispatchKeySet(key), dtype);
     tensor.unsafeGetTensorImpl()->set_sizes_and_strides(sizes, strides, offset);
     if (conjugate) tensor._set_conj(true);
@@ -35,11 +38,11 @@ struct ViewGeometry {
   }
 };
 
-// True if Geometry describes the tensor: strided bytes on a CPU or CUDA device. False for autograd's zero tensors,
-// which have no memory.
+// True if ViewGeometry describes the tensor: strided bytes on a CPU or CUDA device, or their shapes. False for
+// autograd's zero tensors, which have no memory.
 inline bool is_plain(const at::Tensor& tensor) {
   return tensor.layout() == at::kStrided && tensor.has_storage() && !tensor.is_quantized() &&
-         !tensor._is_zerotensor() && (tensor.is_cpu() || tensor.is_cuda());
+         !tensor._is_zerotensor() && (tensor.is_cpu() || tensor.is_cuda() || tensor.is_meta());
 }
 
 }  // namespace memtune::autograd

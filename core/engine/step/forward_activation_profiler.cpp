@@ -1,12 +1,11 @@
 #include "core/engine/step/forward_activation_profiler.h"
 
-#include <ATen/autocast_mode.h>
-
 #include <algorithm>
 
 #include "core/base/error.h"
 #include "core/engine/autograd/casts.h"
 #include "core/engine/autograd/view_geometry.h"
+#include "core/model/ops/autocast.h"
 #include "core/model/ops/linear_cross_entropy.h"
 #include "core/model/program/tensors.h"
 
@@ -20,11 +19,7 @@ struct Dropped final : autograd::PackedTensor {
   at::Tensor unpack() override { throw Error("a survey has no backward"); }
 };
 
-// True for plain bytes and for strided meta tensors, which a shape-only survey uses.
-bool has_bytes(const at::Tensor& tensor) {
-  if (!tensor.defined()) return false;
-  return autograd::is_plain(tensor) || (tensor.is_meta() && tensor.layout() == at::kStrided && tensor.has_storage());
-}
+bool has_bytes(const at::Tensor& tensor) { return tensor.defined() && autograd::is_plain(tensor); }
 
 // aten::convolution and aten::_convolution have an argument `transposed`.
 constexpr size_t kTransposed = 6;
@@ -116,7 +111,7 @@ void ForwardActivationProfiler::note(const at::Tensor& tensor, int op, size_t ou
 
 void ForwardActivationProfiler::before(const program::Op& op, const Stack& inputs) {
   op_ = &op;
-  autocast_ = at::autocast::is_autocast_enabled(device_);
+  autocast_ = ops::AutocastState::now(device_).enabled;
   saved_.clear();
   for (const at::Tensor& tensor : program::tensors_in(inputs))
     if (has_bytes(tensor) && is_new(tensor)) note(tensor, -1, 0);

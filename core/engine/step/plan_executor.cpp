@@ -1,10 +1,10 @@
 #include "core/engine/step/plan_executor.h"
 
-#include <ATen/autocast_mode.h>
 #include <torch/csrc/autograd/function.h>
 
 #include "core/base/device/torch/torch_device.h"
 #include "core/base/scoped_timer.h"
+#include "core/model/ops/autocast.h"
 #include "core/model/program/tensors.h"
 #include "core/plan/schedule/copy_sizes.h"
 
@@ -101,7 +101,7 @@ void PlanExecutor::before(const program::Op& op, const Stack& inputs) {
   const OpPlan& plan = ops_[op.id];
   enter(plan);
   offload_.make_room(memory_.bytes(op.id));
-  step_.running.begin(op, inputs, values_.table(), at::autocast::is_autocast_enabled(device_.type()));
+  step_.running.begin(op, inputs, values_.table(), ops::AutocastState::now(device_.type()).enabled);
   if (plan.recomputes && !step_.running.writes_outside()) record(op, inputs);
   for (const auto& written : step_.running.written())
     if (written.value) written.value->before_overwrite();

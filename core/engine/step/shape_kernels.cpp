@@ -8,6 +8,8 @@
 #include <tuple>
 #include <vector>
 
+#include "core/engine/step/attention_arguments.h"
+
 namespace memtune::step {
 namespace {
 
@@ -52,8 +54,10 @@ at::Tensor histc_shape(const at::Tensor& self, int64_t bins, const at::Scalar&, 
 
 at::Tensor grouped_mm_shape(const at::Tensor& rows, const at::Tensor& matrices, const std::optional<at::Tensor>& ends,
                             const std::optional<at::Tensor>&, std::optional<at::ScalarType> type) {
-  TORCH_CHECK_NOT_IMPLEMENTED(rows.dim() == 2 && matrices.dim() == 3 && ends, "other shapes of _grouped_mm");
-  return at::empty({rows.size(0), matrices.size(2)}, rows.options().dtype(type.value_or(rows.scalar_type())));
+  TORCH_CHECK_NOT_IMPLEMENTED(rows.dim() == 2 && ends, "other shapes of _grouped_mm");
+  const at::TensorOptions options = rows.options().dtype(type.value_or(rows.scalar_type()));
+  if (matrices.dim() == 3) return at::empty({rows.size(0), matrices.size(2)}, options);
+  return at::empty({ends->size(0), rows.size(0), matrices.size(1)}, options);  // gradient of the matrices
 }
 
 // Mean and reciprocal standard deviation have the dtype of the weight, or of the input without a weight.
@@ -67,34 +71,12 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> layer_norm_shapes(const at::Tenso
   return {at::empty(x.sizes(), x.options()), mean, at::empty_like(mean)};
 }
 
-struct Arguments {
-  at::Tensor q, k, v;
-  std::optional<at::Tensor> mask;
-  double dropout;
-  bool causal;
-  std::optional<double> scale;
-  bool grouped;
-};
-
 // A boolean mask is converted to a full numeric mask before the kernel choice.
 std::optional<at::Tensor> numbers_of(const std::optional<at::Tensor>& mask, const at::Tensor& q) {
   return mask && mask->scalar_type() == at::kBool ? at::zeros_like(*mask, q.scalar_type()) : mask;
 }
 
-Arguments arguments_of(const program::Stack& stack) {
-  const size_t first = stack.size() - 8;
-  const at::Tensor q = stack[first].toTensor();
-  return {q,
-          stack[first + 1].toTensor(),
-          stack[first + 2].toTensor(),
-          numbers_of(stack[first + 3].toOptional<at::Tensor>(), q),
-          stack[first + 4].toDouble(),
-          stack[first + 5].toBool(),
-          stack[first + 6].toOptional<double>(),
-          stack[first + 7].toBool()};
-}
-
-bool is_flash(const Arguments& a) {
+bool is_flash(const AttentionArguments& a) {
   const auto mask = a.mask ? std::optional(untouched_on_cpu(*a.mask)) : std::nullopt;
   const int64_t choice = at::_fused_sdp_choice(untouched_on_cpu(a.q), untouched_on_cpu(a.k), untouched_on_cpu(a.v),
                                                mask, a.dropout, a.causal, a.scale, a.grouped);
@@ -115,16 +97,12 @@ TORCH_LIBRARY_IMPL(aten, Meta, library) {
 }
 
 void use_cpu_attention_kernels(program::Program& program) {
-  for (program::Op& op : program.body.ops) {
-    if (op.name != "aten::scaled_dot_product_attention" || op.inputs.size() != 8) continue;
-    op.run = [composite = op.run](program::Stack& stack) {
-      const Arguments a = arguments_of(stack);
-      if (!is_flash(a)) return composite(stack);
-      stack.erase(stack.end() - 8, stack.end());
-      stack.emplace_back(std::get<0>(
-          at::_scaled_dot_product_flash_attention_for_cpu(a.q, a.k, a.v, a.dropout, a.causal, a.mask, a.scale)));
-    };
-  }
+  replace_attention(program, [](AttentionArguments a) -> std::optional<at::Tensor> {
+    a.mask = numbers_of(a.mask, a.q);
+    if (!is_flash(a)) return {};
+    return std::get<0>(
+        at::_scaled_dot_product_flash_attention_for_cpu(a.q, a.k, a.v, a.dropout, a.causal, a.mask, a.scale));
+  });
 }
 
 }  // namespace memtune::step

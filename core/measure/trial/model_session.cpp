@@ -6,10 +6,12 @@
 #include <utility>
 
 #include "core/base/device/torch/make_device.h"
+#include "core/base/device/torch/shape_device.h"
 #include "core/base/device/torch/torch_device.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/base/vocabulary.h"
+#include "core/engine/step/cuda_shape_kernels.h"
 #include "core/engine/step/forward_activation_profiler.h"
 #include "core/engine/step/shape_kernels.h"
 #include "core/model/frontend/columns.h"
@@ -81,7 +83,10 @@ ModelSession::ModelSession(const plan::TrialRequest& request, TensorMode tensors
        training.attention, training.pack, frontend::has_padding(request.model, training), training.autocast,
        training.load_in, training.lora, frontend::head_for(loss_)});
   if (loss_ == frontend::LossKind::embedding) model = frontend::in_columns(std::move(model));
-  if (tensors == TensorMode::shapes_only) step::use_cpu_attention_kernels(model);
+  if (const int capability = device::shape_capability(training.device); capability >= 0)
+    step::use_cuda_kernels(model, capability);
+  else if (tensors == TensorMode::shapes_only)
+    step::use_cpu_attention_kernels(model);
   const std::string target = frontend::choose_target(request.model, training, loss_, model.inputs);
   program_ = std::make_unique<program::Program>(
       frontend::with_loss(model, loss_, target, training.output, parse_loss_implementation(training.loss_impl)));
@@ -101,8 +106,8 @@ void ModelSession::survey() {
   program::ModuleStateGuard restore(program_->state, device::torch_device(*device_));
   try {
     plan::ProgramFacts measured = facts_;
-    step::ForwardActivationProfiler survey(*program_, measured, device::torch_device(*device_).type());
     const c10::DeviceType type = device::torch_device(*device_).type();
+    step::ForwardActivationProfiler survey(*program_, measured, type);
     ops::AutocastScope autocast(type, autocast_of(request_.training.autocast, type));
     autograd::SavedTensorHooksScope hooks(&survey);
     auto loss = interpreter_->run(program::unwritten(batch_.tensors, written_), &survey);

@@ -15,6 +15,7 @@
 
 #include "core/base/allocator_settings.h"
 #include "core/base/bytes.h"
+#include "core/base/device/torch/shape_device.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/limits.h"
@@ -27,6 +28,8 @@
 #include "core/measure/trial/interference_probe.h"
 #include "core/measure/trial/model_session.h"
 #include "core/measure/trial/provenance.h"
+#include "core/measure/trial/shape_costs.h"
+#include "core/model/frontend/model_probe_result.h"
 #include "core/model/program/first_line.h"
 #include "core/record/measurement/overlap.h"
 #include "core/record/trace/file.h"
@@ -352,14 +355,22 @@ Measurement run_trial(const plan::TrialRequest& request, StepRunner& runner, Tri
 
 void inspect(const plan::TrialRequest& request, TrialFrameWriter& frames) {
   frames.phase("load", 1, 1);
-  const std::unique_ptr<ModelSession> session = surveyed(request);
+  if (device::shape_capability(request.training.device) >= 0 && !frontend::probe(request.model).has_config())
+    throw UsageError(
+        "shapes are known of models with a config.json alone; memtune sweep on a GPU measures other files");
+  std::unique_ptr<ModelSession> session = surveyed(request);
   plan::ProgramFacts facts = session->facts();
   std::vector<std::string> inputs;
   for (const auto& spec : session->batch().specs) inputs.push_back(plan::to_string(spec));
+  const std::string loss = frontend::to_string(session->loss());
+  session.reset();  // its parameters count
+  if (device::shape_capability(request.training.device) >= 0)
+    if (const auto costs = record_shape_costs(request))
+      write_file(request.envelope.costs, nlohmann::json(*costs).dump() + "\n");
   frames.send({{"frame", "facts"},
                {"facts", facts},
                {"inputs", inputs},
-               {"loss", frontend::to_string(session->loss())},
+               {"loss", loss},
                {"origin", find_provenance(request.model, request.envelope.command)}});
 }
 

@@ -17,6 +17,7 @@ AutocastScope::~AutocastScope() {
 }
 
 void AutocastScope::set(const AutocastState& state) {
+  if (device_ == c10::kMeta) return;
   at::autocast::set_autocast_enabled(device_, state.enabled);
   at::autocast::set_autocast_dtype(device_, state.dtype);
   at::autocast::set_autocast_cache_enabled(state.cached);

@@ -11,7 +11,9 @@ struct AutocastState {
   at::ScalarType dtype = at::kFloat;
   bool cached = true;
 
+  // The meta device has no autocast.
   static AutocastState now(c10::DeviceType device) {
+    if (device == c10::kMeta) return {};
     return {at::autocast::is_autocast_enabled(device), at::autocast::get_autocast_dtype(device),
             at::autocast::is_autocast_cache_enabled()};
   }

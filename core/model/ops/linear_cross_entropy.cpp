@@ -206,8 +206,7 @@ at::Tensor linear_cross_entropy(const at::Tensor& hidden, const at::Tensor& weig
                                 const LinearCrossEntropyOptions& how) {
   const c10::DeviceType device = hidden.device().type();
   const bool differentiated = at::GradMode::is_enabled();
-  if (hidden.is_meta() || !at::autocast::is_autocast_enabled(device))
-    return Node::apply(hidden, weight, bias, labels, how, differentiated);
+  if (!AutocastState::now(device).enabled) return Node::apply(hidden, weight, bias, labels, how, differentiated);
   const at::Tensor x = cast(hidden, device), w = cast(weight, device);
   const std::optional<at::Tensor> b = bias ? std::optional(cast(*bias, device)) : std::nullopt;
   const AutocastScope off(device, {false, w.scalar_type()});

@@ -32,7 +32,7 @@ ModuleStateGuard::ModuleStateGuard(const ModelState& state, c10::Device device) 
   });
   auto add = [&](const at::Generator& generator) { generators_.emplace_back(generator, generator.get_state()); };
   add(at::globalContext().defaultGenerator(c10::kCPU));
-  if (!device.is_cpu()) add(at::globalContext().defaultGenerator(device));
+  if (!device.is_cpu() && !device.is_meta()) add(at::globalContext().defaultGenerator(device));
 }
 
 ModuleStateGuard::~ModuleStateGuard() {

@@ -37,9 +37,10 @@ void check_finite(const std::string& what, double value) {
 }
 
 void check_device(const std::string& device) {
-  const std::string number = device.starts_with("cuda:") ? device.substr(5) : "0";
+  const size_t colon = device.find(':');
+  const std::string type = device.substr(0, colon), number = colon == std::string::npos ? "" : device.substr(colon + 1);
   const bool digits = number.find_first_not_of("0123456789") == std::string::npos;
-  const bool numbered = device.starts_with("cuda:") && digits && !number.empty() && number.size() <= 3;
+  const bool numbered = (type == "cuda" || type == "shapes") && digits && !number.empty() && number.size() <= 3;
   if (!numbered) check_name("device", device, {"cpu", "cuda", "cuda:0"});
 }
 

@@ -58,7 +58,7 @@ struct TrainingSettings {
   int steps = 5;                   // measured, >= 1
   int warmup = 2;                  // >= 0
   int traced_steps = 3;            // under the profiler, after the measured ones
-  std::string device = "cpu";      // cpu | cuda | cuda:N
+  std::string device = "cpu";      // cpu | cuda | cuda:N; shapes:N has no data: a GPU of compute capability N / 10
   int64_t memory_cap_bytes = 0;    // 0: none
   std::string attention = "sdpa";  // sdpa | eager | flash-varlen; for a config.json
   bool pack = false;               // packs all samples into one row as documents; for a config.json

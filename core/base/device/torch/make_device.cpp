@@ -8,18 +8,20 @@
 #include "core/base/device/cpu_emulated_device.h"
 #include "core/base/device/cuda_module.h"
 #include "core/base/device/torch/cpu_allocator.h"
+#include "core/base/device/torch/shape_device.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 
 namespace memtune::device {
 namespace {
 
-constexpr int kCpu = -1;
+constexpr int kCpu = -1, kShapes = -2;
 constexpr int kMaxDevices = 64;  // LibTorch's own limit is not higher
 
-// "cpu": kCpu; "cuda", "cuda:N": the index.
+// "cpu": kCpu; "shapes:N": kShapes; "cuda", "cuda:N": the index.
 int parse_device(const std::string& name) {
   if (name == "cpu") return kCpu;
+  if (shape_capability(name) >= 0) return kShapes;
   if (name == "cuda") return 0;
   if (name.rfind("cuda:", 0) == 0) {
     const int64_t index = parse_integer(name.substr(5), "device '" + name + "'");
@@ -42,13 +44,15 @@ std::unique_ptr<Device> make_device(const std::string& name) {
   std::lock_guard lock(mutex);
 
   const int index = parse_device(name);
-  const std::string full = index == kCpu ? "cpu" : "cuda:" + std::to_string(index);
+  const std::string full = index >= 0 ? "cuda:" + std::to_string(index) : name;
   if (!decided.empty() && decided != full) {
     throw UsageError("device '" + name + "': this process already uses '" + decided + "'; it takes another process");
   }
   std::unique_ptr<Device> device;
   if (index == kCpu) {
     device = std::make_unique<CpuEmulatedDevice>(install_cpu_allocator());
+  } else if (index == kShapes) {
+    device = std::make_unique<ShapeDevice>(install_shape_allocator());
   } else {
     device = make_cuda_device(index);
   }

@@ -1,0 +1,277 @@
+#include "core/engine/step/cuda_shape_kernels.h"
+
+#include <ATen/ATen.h>
+#include <ATen/WrapDimUtils.h>
+#include <ATen/ops/add_meta_dispatch.h>
+#include <ATen/ops/sum_meta_dispatch.h>
+#include <torch/library.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <functional>
+#include <optional>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "core/engine/step/attention_arguments.h"
+
+namespace memtune::step {
+namespace {
+
+using at::Tensor;
+using Gradients = std::tuple<Tensor, Tensor, Tensor>;
+
+constexpr int64_t kWideHead = 128;  // cuDNN has no backward for wider heads, FlashAttention none above kWidestHead
+constexpr int64_t kWidestHead = 256;
+constexpr int64_t kRowBlock = 32, kFlashBlock = 128;  // sequence lengths are rounded up to these
+
+int64_t rounded_up(int64_t number, int64_t to) { return (number + to - 1) / to * to; }
+
+// Shapes of q, k, v: [batch, heads, length, width]. Results are contiguous as [batch, length, heads, width].
+Tensor output_of(const Tensor& q, const Tensor& v) {
+  return at::empty({q.size(0), q.size(2), q.size(1), v.size(3)}, q.options()).transpose(1, 2);
+}
+
+Tensor sums_of(const Tensor& q, int64_t length) {
+  return at::empty({q.size(0), q.size(1), length}, q.options().dtype(at::kFloat));
+}
+
+Tensor number(const Tensor& like) { return at::empty({}, like.options().dtype(at::kLong)); }
+
+Tensor float_copy(const Tensor& of, int64_t length, int64_t heads) {
+  return at::empty({of.size(0), heads, length, of.size(3)}, of.options().dtype(at::kFloat));
+}
+
+// Of grouped queries: kernels write a gradient for each query head first, and add those of a group behind it.
+std::vector<Tensor> gradients_by_query_head(const Tensor& q, const Tensor& k, const Tensor& v) {
+  if (k.size(1) == q.size(1)) return {};
+  const auto wide = [&](const Tensor& tensor) {
+    return at::empty({tensor.size(0), q.size(1), tensor.size(2), tensor.size(3)}, tensor.options());
+  };
+  return {wide(k), wide(v)};
+}
+
+std::tuple<Tensor, Tensor, Tensor, Tensor, c10::SymInt, c10::SymInt, Tensor, Tensor, Tensor> cudnn_shapes(
+    const Tensor& q, const Tensor& k, const Tensor& v, const std::optional<Tensor>&, bool, double, bool, bool,
+    std::optional<double>) {
+  const Tensor sums = sums_of(q, q.size(2)).unsqueeze(-1);
+  return {output_of(q, v), sums, Tensor(), Tensor(), q.size(2), k.size(2), number(q), number(q), Tensor()};
+}
+
+Gradients cudnn_backward_shapes(const Tensor&, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor&,
+                                const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
+                                const Tensor&, c10::SymInt, c10::SymInt, double, bool, std::optional<double>) {
+  const Gradients gradients{at::empty_like(q), at::empty_like(k), at::empty_like(v)};
+  const Tensor sums = sums_of(q, q.size(2)), sum = float_copy(q, q.size(2), q.size(1));
+  const std::vector<Tensor> wide = gradients_by_query_head(q, k, v);
+  return gradients;
+}
+
+std::tuple<Tensor, Tensor, Tensor, Tensor, c10::SymInt, c10::SymInt, Tensor, Tensor, Tensor> flash_shapes(
+    const Tensor& q, const Tensor& k, const Tensor& v, double, bool, bool, std::optional<double>) {
+  const Tensor random = at::empty({2}, q.options().dtype(at::kUInt64));
+  return {output_of(q, v),
+          sums_of(q, q.size(2)),
+          Tensor(),
+          Tensor(),
+          q.size(2),
+          k.size(2),
+          random,
+          at::empty({0}, random.options()),
+          at::empty({0}, q.options())};
+}
+
+Gradients flash_backward_shapes(const Tensor&, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor&,
+                                const Tensor&, const Tensor&, const Tensor&, c10::SymInt, c10::SymInt, double, bool,
+                                const Tensor&, const Tensor&, std::optional<double>) {
+  const Gradients gradients{at::empty_like(q), at::empty_like(k), at::empty_like(v)};
+  const int64_t length = rounded_up(q.size(2), kFlashBlock);
+  const Tensor sums = sums_of(q, length), sum = float_copy(q, length, q.size(1));
+  const std::vector<Tensor> wide = gradients_by_query_head(q, k, v);
+  return gradients;
+}
+
+std::tuple<Tensor, Tensor, Tensor, Tensor> efficient_shapes(const Tensor& q, const Tensor&, const Tensor& v,
+                                                            const std::optional<Tensor>&, bool with_sums, double, bool,
+                                                            std::optional<double>) {
+  return {output_of(q, v), sums_of(q, with_sums ? rounded_up(q.size(2), kRowBlock) : 0), number(q), number(q)};
+}
+
+std::tuple<Tensor, Tensor, Tensor, Tensor> efficient_backward_shapes(const Tensor&, const Tensor& q, const Tensor& k,
+                                                                     const Tensor& v, const Tensor& bias, const Tensor&,
+                                                                     const Tensor&, const Tensor&, const Tensor&,
+                                                                     double, std::array<bool, 4> wanted, bool,
+                                                                     std::optional<double>) {
+  const Tensor dq = at::empty_like(q), dk = at::empty_like(k), dv = at::empty_like(v);
+  const Tensor dbias = wanted[3] && bias.defined() ? at::empty_like(bias) : Tensor();
+  const Tensor sums = sums_of(q, rounded_up(q.size(2), kRowBlock)), sum = float_copy(q, q.size(2), q.size(1));
+  return {dq, dk, dv, dbias};
+}
+
+// Sorts the indices first, with their places.
+Tensor embedding_backward_shapes(const Tensor& gradient, const Tensor& indices, c10::SymInt rows, c10::SymInt, bool) {
+  const Tensor out = at::empty({rows.expect_int(), gradient.size(-1)}, gradient.options());
+  const Tensor sorted = at::empty_like(indices), places = at::empty_like(indices);
+  return out;
+}
+
+std::tuple<Tensor, Tensor, Tensor> layer_norm_backward_shapes(const Tensor&, const Tensor& x, c10::SymIntArrayRef,
+                                                              const Tensor&, const Tensor&,
+                                                              const std::optional<Tensor>& weight,
+                                                              const std::optional<Tensor>& bias,
+                                                              std::array<bool, 3> wanted) {
+  const auto like = [](const std::optional<Tensor>& tensor, bool is_wanted) {
+    return is_wanted && tensor && tensor->defined() ? at::empty_like(*tensor) : Tensor();
+  };
+  return {wanted[0] ? at::empty(x.sizes(), x.options()) : Tensor(), like(weight, wanted[1]), like(bias, wanted[2])};
+}
+
+// CUDA's fused kernel saves a byte for each element.
+std::tuple<Tensor, Tensor> dropout_shapes(const Tensor& x, double, std::optional<bool>) {
+  return {at::empty_like(x), at::empty_like(x, x.options().dtype(at::kBool))};
+}
+
+Tensor dropout_backward_shape(const Tensor& gradient, const Tensor&, double) { return at::empty_like(gradient); }
+
+// Autograd adds gradients of a tensor with several consumers. On CUDA it adds into the first of them; on the meta
+// device it never does. Only it adds temporaries of equal shape without grad mode, in practice.
+Tensor add_in_place_where_cuda_does(const Tensor& a, const Tensor& b, const at::Scalar& factor) {
+  const bool temporary = a.use_count() == 1 && b.use_count() == 1 && a.storage().use_count() == 1;
+  const bool alike = a.sizes() == b.sizes() && a.scalar_type() == b.scalar_type();
+  if (!at::GradMode::is_enabled() && temporary && alike && a.is_non_overlapping_and_dense()) return a;
+  return at::meta::add(a, b, factor);
+}
+
+// What the reduction of `inputs` rows to a row of `outputs` takes beside its result, as on a GPU of 132
+// multiprocessors. Source: aten/src/ATen/native/cuda/Reduce.cuh, setReduceConfig and ReduceConfig::global_memory_size.
+int64_t row_sum_workspace_bytes(int64_t inputs, int64_t outputs) {
+  constexpr int64_t kMultiprocessors = 132, kThreads = 512, kThreadsPerMultiprocessor = 2048, kWarp = 32, kVector = 4;
+  constexpr int64_t kFewValues = 16, kManyValues = 256;  // of a thread
+  if (outputs == 0 || inputs < 2) return 0;
+  const int64_t vector = outputs % kVector == 0 ? kVector : 1, threads = kThreads / vector;
+  const auto power = [](int64_t number) { return static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(number))); };
+  const int64_t most = power(std::max<int64_t>(1, outputs / vector));
+  const int64_t height = std::min(power(inputs), threads / std::min(most, kWarp));
+  const int64_t width = std::min(most, threads / height);
+  const auto parts = [](int64_t number, int64_t of) { return (number + of - 1) / of; };
+  const int64_t values = parts(inputs, height), grid = parts(outputs, width * vector);
+  const int64_t target = kMultiprocessors * (kThreadsPerMultiprocessor / (width * height));
+  if (values < kManyValues || grid > target) return 0;
+  const int64_t blocks = std::max(std::min(parts(target, grid), parts(values, kFewValues)), parts(values, kManyValues));
+  return blocks > 1 ? static_cast<int64_t>(sizeof(float)) * outputs * blocks * width * vector : 0;
+}
+
+Tensor sum_with_workspace(const Tensor& x, at::OptionalIntArrayRef dimensions, bool keep,
+                          std::optional<at::ScalarType> type) {
+  const Tensor out = at::meta::sum(x, dimensions, keep, type);
+  const int64_t last = x.dim() - 1;
+  const bool of_rows =
+      dimensions && !dimensions->empty() && x.dim() > 1 && x.is_floating_point() &&
+      std::ranges::none_of(*dimensions, [&](int64_t d) { return at::maybe_wrap_dim(d, x.dim()) == last; });
+  if (!of_rows || out.numel() == 0) return out;
+  const int64_t bytes = row_sum_workspace_bytes(x.numel() / out.numel(), out.numel());
+  const Tensor workspace = at::empty({bytes}, x.options().dtype(at::kByte));
+  const Tensor semaphores = at::empty({bytes > 0 ? 1 : 0}, x.options().dtype(at::kInt));
+  return out;
+}
+
+// For updates in place without a result: removes the arguments.
+void update_nothing(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  torch::jit::drop(*stack, op.schema().arguments().size());
+}
+
+enum class Kernel { composite, cudnn, flash, efficient };
+
+// Order of aten/src/ATen/native/transformers/cuda/sdp_utils.cpp.
+Kernel kernel_of(const AttentionArguments& a, int capability) {
+  const auto& [q, k, v] = std::tie(a.q, a.k, a.v);
+  const bool half = q.scalar_type() == at::kHalf || (q.scalar_type() == at::kBFloat16 && capability >= 80);
+  const int64_t width = q.size(3);
+  const bool plain = q.dim() == 4 && k.size(3) == width && v.size(3) == width && width % 8 == 0;
+  if (!plain) return Kernel::composite;
+  const bool prefers_cudnn = capability == 90 || capability == 100;
+  if (half && prefers_cudnn && !a.mask && width <= kWideHead) return Kernel::cudnn;
+  if (half && capability >= 80 && !a.mask && width <= kWidestHead) return Kernel::flash;
+  if (a.grouped) return Kernel::composite;
+  return Kernel::efficient;
+}
+
+// A boolean mask is converted to numbers, and its last dimension padded to a multiple of 8 for alignment.
+std::optional<Tensor> numbers_of(const std::optional<Tensor>& mask, const Tensor& q, const Tensor& k) {
+  if (!mask) return mask;
+  Tensor numbers = mask->scalar_type() == at::kBool ? at::empty(mask->sizes(), q.options()) : *mask;
+  if (const int64_t length = numbers.size(-1); length % 8 != 0) {
+    std::vector<int64_t> shape = numbers.sizes().vec();
+    shape.back() = rounded_up(length, 8);
+    numbers = at::empty(shape, numbers.options()).narrow(-1, 0, length);
+  }
+  return numbers.expand({q.size(0), q.size(1), q.size(2), k.size(2)});
+}
+
+std::optional<Tensor> attention(const AttentionArguments& a, int capability) {
+  const bool records =
+      at::GradMode::is_enabled() && (a.q.requires_grad() || a.k.requires_grad() || a.v.requires_grad());
+  switch (kernel_of(a, capability)) {
+    case Kernel::cudnn:
+      return std::get<0>(at::_scaled_dot_product_cudnn_attention(a.q, a.k, a.v, std::nullopt, records, a.dropout,
+                                                                 a.causal, false, a.scale));
+    case Kernel::flash:
+      return std::get<0>(at::_scaled_dot_product_flash_attention(a.q, a.k, a.v, a.dropout, a.causal, false, a.scale));
+    case Kernel::efficient:
+      return std::get<0>(at::_scaled_dot_product_efficient_attention(a.q, a.k, a.v, numbers_of(a.mask, a.q, a.k),
+                                                                     records, a.dropout, a.causal, a.scale));
+    case Kernel::composite: return {};
+  }
+  return {};
+}
+
+// The composite takes it on a CUDA device alone.
+std::function<void(program::Stack&)> with_fused_dropout(std::function<void(program::Stack&)> composite) {
+  return [composite = std::move(composite)](program::Stack& stack) {
+    const size_t first = stack.size() - 3;
+    const double share = stack[first + 1].toDouble();
+    if (!stack[first + 2].toBool() || share <= 0 || share >= 1) return composite(stack);
+    const Tensor out = std::get<0>(at::native_dropout(stack[first].toTensor(), share, true));
+    stack.erase(stack.end() - 3, stack.end());
+    stack.emplace_back(out);
+  };
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(aten, Meta, library) {
+  library.impl("_scaled_dot_product_cudnn_attention", cudnn_shapes);
+  library.impl("_scaled_dot_product_cudnn_attention_backward", cudnn_backward_shapes);
+  library.impl("_scaled_dot_product_flash_attention", flash_shapes);
+  library.impl("_scaled_dot_product_flash_attention_backward", flash_backward_shapes);
+  library.impl("_scaled_dot_product_efficient_attention", efficient_shapes);
+  library.impl("_scaled_dot_product_efficient_attention_backward", efficient_backward_shapes);
+  library.impl("native_dropout", dropout_shapes);
+  library.impl("native_dropout_backward", dropout_backward_shape);
+  library.impl("embedding_dense_backward", embedding_backward_shapes);
+  library.impl("native_layer_norm_backward", layer_norm_backward_shapes);
+  for (const char* update : {"_fused_adamw_", "_fused_adamw_.tensor_lr", "_fused_sgd_", "_fused_sgd_.tensor_lr"})
+    library.impl(update, torch::CppFunction::makeFromBoxedFunction<&update_nothing>());
+}
+
+void use_cuda_kernels(program::Program& program, int capability) {
+  replace_attention(program, [capability](const AttentionArguments& a) { return attention(a, capability); });
+  for (program::Op& op : program.body.ops)
+    if (op.name == "aten::dropout" && op.inputs.size() == 3) op.run = with_fused_dropout(std::move(op.run));
+}
+
+void allocate_as_cuda() {
+  static torch::Library* library = nullptr;  // stays registered
+  if (library != nullptr) return;
+  library = new torch::Library(torch::Library::IMPL, "aten", c10::DispatchKey::Meta, __FILE__, __LINE__);
+  library->impl("add.Tensor", add_in_place_where_cuda_does);
+  library->impl("sum.dim_IntList", sum_with_workspace);
+}
+
+int64_t cublas_workspace_bytes(int capability) {
+  return capability >= 90 ? int64_t{32} << 20 : (int64_t{4096} * 2 + 16 * 8) << 10;
+}
+
+}  // namespace memtune::step

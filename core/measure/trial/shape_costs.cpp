@@ -1,0 +1,50 @@
+#include "core/measure/trial/shape_costs.h"
+
+#include <ATen/ATen.h>
+
+#include "core/base/device/torch/shape_device.h"
+#include "core/base/error.h"
+#include "core/engine/optimizer/optimizer_in_backward.h"
+#include "core/engine/step/cuda_shape_kernels.h"
+#include "core/measure/trial/interpreted_runner.h"
+
+namespace memtune::trial {
+namespace {
+
+constexpr double kNoTimeMs = 1;  // a step has to take time
+
+void check(const plan::TrainingSettings& training) {
+  if (training.ranks > 1) throw UsageError("--ranks: shapes predict a training on one GPU");
+  if (!training.autocast.empty()) throw UsageError("--autocast: shapes have no casts of it; use --dtype");
+  if (training.optimizer != "adamw" && training.optimizer != "sgd")
+    throw UsageError("--optimizer " + training.optimizer + ": shapes know adamw and sgd");
+}
+
+}  // namespace
+
+std::optional<plan::StepCosts> record_shape_costs(const plan::TrialRequest& request) {
+  const plan::TrainingSettings& training = request.training;
+  check(training);
+  step::allocate_as_cuda();
+  InterpretedRunner runner(request);
+  const int64_t workspace_bytes = step::cublas_workspace_bytes(device::shape_capability(training.device));
+  const at::Tensor workspace = at::empty({workspace_bytes}, at::TensorOptions(c10::kMeta).dtype(at::kByte));
+  const auto optimizer = runner.make_optimizer(training);
+  std::optional<optimizer::OptimizerInBackward> in_backward;
+  if (training.optimizer_in_backward) in_backward.emplace(*optimizer);
+  optimizer->make_states();
+  StepObserver& recorder = *runner.start_costs();
+  recorder.begin_forward();
+  runner.forward_backward();
+  recorder.begin_optimizer();
+  optimizer->step();
+  recorder.end_optimizer();
+  recorder.end_step();
+  std::optional<plan::StepCosts> costs = runner.finish_costs();
+  if (!costs) return {};
+  costs->states = runner.state_costs(*optimizer);
+  costs->step_ms = kNoTimeMs;
+  return costs;
+}
+
+}  // namespace memtune::trial
