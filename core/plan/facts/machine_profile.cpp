@@ -82,6 +82,7 @@ MachineProfile read(const json& value, const std::string& path) {
   object.read("basis", basis);
   machine.basis = read_basis(object.path("basis"), basis);
   object.read("emulated", machine.emulated);
+  object.read("compute_capability", machine.compute_capability, 10, 999);
   object.read("memory_bytes", machine.memory_bytes, 1, kMaxMachineBytes);
   machine.tflops = read_tflops(*object.find("tflops"), object.path("tflops"));
   read_rate(object, "memory_gb_per_s", machine.memory_gb_per_s);
@@ -113,6 +114,7 @@ void to_json(json& out, const MachineProfile& machine) {
   const auto add = [&](const char* key, auto value) {
     if (value > 0) out[key] = value;
   };
+  add("compute_capability", machine.compute_capability);
   add("link_out_gb_per_s", machine.link_out_gb_per_s);
   add("link_in_gb_per_s", machine.link_in_gb_per_s);
   add("disk_write_gb_per_s", machine.disk_write_gb_per_s);

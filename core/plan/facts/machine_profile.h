@@ -22,6 +22,7 @@ struct MachineProfile {
   std::vector<std::string> devices;  // device names as the driver reports them: "NVIDIA H200"
   Basis basis = Basis::datasheet;
   bool emulated = false;                 // the CPU emulates the device, so the rates do not describe a GPU
+  int64_t compute_capability = 0;        // ten times CUDA's: 89 for 8.9; 0: not known
   int64_t memory_bytes = 0;              // total device memory as the driver reports it
   std::map<std::string, double> tflops;  // by name in kArithmetic; dense; a multiply-add is two operations
   double memory_gb_per_s = 0;            // device memory bandwidth, 1e9 bytes read or written per second
