@@ -347,6 +347,21 @@ def presets(folder: Path) -> str:
     return table(rows)
 
 
+def fit(folder: Path) -> str:
+    """What memtune fit predicted without a GPU, beside what a sweep measured."""
+    predicted, measured = (json.loads((folder / f"{name}.json").read_text())["trainings"] for name in ("predicted", "measured"))
+    rows = [["training", "strategy", "allocated, GiB", "predicted", "on the device, GiB", "predicted", "ms", "predicted", "in the range"]]
+    for training, strategies in predicted.items():
+        for strategy, guess in strategies.items():
+            truth = measured[training][strategy]
+            error = {key: f"{100 * (guess[key] / truth[key] - 1):+.2f} %" for key in ("allocated_bytes", "device_bytes")}
+            inside = guess["least_ms"] <= truth["step_ms"] <= guess["most_ms"]
+            rows.append([training, f"`{strategy}`", f"{truth['allocated_bytes'] / GIB:.2f}", error["allocated_bytes"],
+                         f"{truth['device_bytes'] / GIB:.2f}", error["device_bytes"], f"{truth['step_ms']:.0f}",
+                         f"{guess['least_ms']:.0f} to {guess['most_ms']:.0f}", "yes" if inside else "no"])
+    return table(rows)
+
+
 def offloaded_states(folder: Path) -> str:
     """Parameters and optimizer states in host memory, beside the same sweep's resident step."""
     rows = [["batch", "clipping", "moments", "allocator", "cap, GiB", "strategy", "ms", "× resident", "allocated, GiB", "on the device, GiB", "host memory, GiB",
@@ -388,6 +403,7 @@ BLOCKS["causes"] = lambda folder: causes(folder.parent / "h200-oom")
 BLOCKS["commands"] = lambda folder: commands(folder.parent / "h200-commands")
 BLOCKS["commands-quiet"] = lambda folder: commands(folder.parent / "h200-commands-quiet")
 BLOCKS["presets"] = lambda folder: presets(folder.parent / "h200-presets")
+BLOCKS["fit"] = lambda folder: fit(folder.parent / "h200-fit")
 BLOCKS["offloaded-states"] = lambda folder: offloaded_states(folder.parent / "h200-states")
 BLOCKS["state-loops"] = lambda folder: state_loops(folder.parent / "h200-states")
 BLOCKS["smallest"] = lambda folder: smallest(folder.parent / CAPS)

@@ -151,6 +151,7 @@ std::unique_ptr<CLI::App> make_app(Action& action, const CommandWordsBehind& beh
   add_run(app, action);
   add_strategies(app, action);
   add_plan(app, action);
+  add_fit(app, action);
   add_report(app, action);
   add_view(app, action);
   add_convert(app, action);

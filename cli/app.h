@@ -23,6 +23,7 @@ void add_profile(CLI::App& app, Action& action, const CommandWordsBehind& behind
 void add_run(CLI::App& app, Action& action);
 void add_strategies(CLI::App& app, Action& action);
 void add_plan(CLI::App& app, Action& action);
+void add_fit(CLI::App& app, Action& action);
 void add_report(CLI::App& app, Action& action);
 void add_convert(CLI::App& app, Action& action);
 void add_view(CLI::App& app, Action& action);

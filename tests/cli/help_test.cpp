@@ -94,7 +94,7 @@ TEST_CASE("the help of every command fits 40 lines and names the way to all opti
     ++shortened;
     CHECK(has(brief, "memtune " + command.name + " --help-all has all "));
   }
-  CHECK(shortened == 5);  // sweep, profile, run, plan, export
+  CHECK(shortened == 6);  // sweep, profile, run, fit, plan, export
   const Workspace place;
   CHECK(place.memtune("sweep --help-all").out.size() > 2 * place.memtune("sweep --help").out.size());
 }

@@ -71,6 +71,17 @@ class Commands(unittest.TestCase):
         self.memtune("plan", "--from", "memtune-run", "--budget", "1GiB", "--write", "plan.json")
         self.assertIn("a valid plan", self.memtune("plan", "validate", "plan.json"))
 
+    def test_fit(self):
+        config = {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 256, "vocab_size": 512,
+                  "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 512, "hidden_act": "silu",
+                  "rms_norm_eps": 1e-5, "max_position_embeddings": 512, "rope_theta": 1e4}
+        folder = self.folder / "fit"
+        folder.mkdir()
+        (folder / "config.json").write_text(json.dumps(config))
+        card, = json.loads(self.memtune("fit", "fit", "--card", "rtx4090", "--dtype", "bf16", "--json", "-"))["cards"]
+        rows = {row["strategy"]: row["allocated_bytes"] for row in card["strategies"]}
+        self.assertLess(rows["checkpoint:full"], rows["none"])
+
     def test_report(self):
         self.assertIn("checkpoint:full", self.memtune("report", "memtune-run"))
         self.memtune("report", "memtune-run", "--format", "perfetto", "--trial", "none", "-o", "trace.json")

@@ -1,10 +1,9 @@
 // The device of a trial as the engines need it: streams, events, copies, host memory, memory accounting.
 //
 // There are three implementations: CUDA (a module loaded at run time), CPU, which emulates a device, and shapes, which
-// have no data. On CPU, device
-// memory is what the trial's tensors hold, counted by memtune's allocator. Its copy streams are worker threads, so
-// copies really overlap, and missing synchronization causes real errors. No LibTorch here; only torch/ and cuda/ use
-// it.
+// have no data. On CPU, device memory is what the trial's tensors hold, counted by memtune's allocator. Its copy
+// streams are worker threads, so copies really overlap, and missing synchronization causes real errors. No LibTorch
+// here; only torch/ and cuda/ use it.
 //
 // Thread: the training thread, except that a HostSlab may be freed and an Event waited for on any thread. Unless noted
 // otherwise, functions throw DeviceError if the device fails.

@@ -7,6 +7,7 @@
 #include "core/base/error.h"
 #include "core/base/layout.h"
 #include "core/base/text.h"
+#include "core/sweep/predict/multiplication_dtype.h"
 
 namespace memtune::sweep {
 namespace {
@@ -45,13 +46,6 @@ void check_comparable(const MachineProfile& from, const MachineProfile& to) {
       "', times say nothing about a GPU; its peaks hold: memtune plan --from without --machine shows them");
 }
 
-// The dtype for runs whose facts do not have it.
-std::string usual_dtype(const plan::ProgramFacts& program, const plan::TrainingSettings& training) {
-  if (!training.autocast.empty()) return training.autocast;
-  if (!training.dtype.empty()) return training.dtype;
-  return program.parameter_bytes > 2 * program.parameters ? "float32" : "bfloat16";
-}
-
 std::string gb_per_s(double rate) { return fixed(rate, 1) + " GB/s"; }
 
 }  // namespace
@@ -74,7 +68,7 @@ planner::MachineScaledCostRange OtherMachinePrediction::scaled_costs(const plan:
                                                                      const plan::StepCosts& costs,
                                                                      const plan::TrainingSettings& training) const {
   check_comparable(from_, to_);
-  return planner::scale_costs(program, costs, from_, to_, usual_dtype(program, training));
+  return planner::scale_costs(program, costs, from_, to_, multiplication_dtype(program, training));
 }
 
 report::PredictedStepTimeRange OtherMachinePrediction::range(const plan::Plan& plan) const {

@@ -7,10 +7,10 @@
 #include <utility>
 
 #include "core/answer/report/text/pareto_plot.h"
-#include "core/base/allocator_settings.h"
 #include "core/base/bytes.h"
 #include "core/base/error.h"
 #include "core/plan/planner/planner.h"
+#include "core/sweep/predict/allocator_note.h"
 #include "core/sweep/proposals/recorded_costs.h"
 
 namespace memtune::sweep {
@@ -141,13 +141,6 @@ RangeOf range_of(const Source& source, const OtherBatchPrediction* batch, const 
 // Sums of the same times in another order differ in their last bits: the predicted time stays in its own range.
 PredictedStepTimeRange around(double step_ms, const PredictedStepTimeRange& range) {
   return {std::min(range.from_ms, step_ms), std::max(range.to_ms, step_ms)};
-}
-
-std::string allocator_note(const planner::PredictedPlan& step) {
-  const bool needed = step.predicted.short_bytes > 0;
-  return step.plan.strategy + (needed ? ": needs " : ": may need ") + kAllocatorVariable + "=" + kExpandableSegments +
-         (needed ? ", because free memory is predicted to be in pieces" : "") +
-         (step.safe ? "" : "; steps then take longer than predicted");
 }
 
 BudgetPlanReport work_out(const Source& source, const OtherBatchPrediction* batch,

@@ -1,0 +1,102 @@
+#include <nlohmann/json.hpp>
+
+#include "cli/app.h"
+#include "cli/flags.h"
+#include "cli/offer.h"
+#include "cli/option_groups.h"
+#include "cli/progress.h"
+#include "cli/sweep_flags.h"
+#include "core/base/error.h"
+#include "core/base/json.h"
+#include "core/base/text.h"
+#include "core/plan/facts/machine_profile.h"
+#include "core/sweep/predict/fit.h"
+
+namespace memtune::cli {
+namespace {
+
+constexpr char kFitDescription[] =
+    R"(Predict memory and step time of a training on a GPU that is not here, from the model's config.
+
+Examples:
+  memtune fit path/to/llama --card rtx4090 --batch 1 --seq 4096
+  memtune fit path/to/llama --card all --dtype bf16 --lora r=16 --json -
+  memtune fit path/to/llama --card rtx4090 --write plan.json       the best plan for that card, for sweep --plan
+
+MODEL is a folder with a config.json, that file, or a name on the Hugging Face hub whose config is in the local cache. No
+GPU is needed, no weight is read, and nothing runs but shapes. memtune sweep on the GPU measures what this predicts.)";
+
+constexpr char kAll[] = "all";
+
+// Flags of a sweep that mean nothing without trials.
+constexpr const char* kOfTrials[] = {"--model",       "--inputs", "--library",          "--trust-model", "--steps",
+                                     "--warmup",      "--device", "--memory-cap",       "--timeout",     "--scratch",
+                                     "--disk-budget", "--out",    "--scratch-in-memory"};
+
+struct FitFlags {
+  SweepFlags sweep;
+  std::string json, plan;
+  std::vector<std::string> cards;
+};
+
+std::vector<plan::MachineProfile> cards_of(const std::vector<std::string>& flags) {
+  std::vector<std::string> names;
+  for (const std::string& list : flags)
+    for (const std::string& name : split(list, ',')) names.push_back(trim(name));
+  if (names == std::vector<std::string>{kAll}) names = plan::machine_names();
+  if (names.empty()) throw UsageError("fit: --card names the GPU: " + join(plan::machine_names(), ", ") + ", or all");
+  std::vector<plan::MachineProfile> cards;
+  for (const std::string& name : names) cards.push_back(plan::find_machine(name));
+  return cards;
+}
+
+int run_command(const FitFlags& flags) {
+  if (flags.sweep.model.attention == "flash-varlen")
+    throw UsageError("fit: --attention flash-varlen has no shapes; sdpa has, without --pack");
+  const sweep::FitOptions options{sweep_settings(flags.sweep), cards_of(flags.cards)};
+  if (!flags.plan.empty() && options.cards.size() != 1)
+    throw UsageError("--write writes one plan: it goes with one --card");
+  check_outputs("--write", flags.plan, "--json", flags.json);
+  Progress progress(flags.sweep.model.console);
+  const auto report = sweep::predict_fit(options, progress);
+  progress.clear();
+  if (!report) return kInterrupted;
+  if (const auto& plan = report->cards.front().plan; plan && !flags.plan.empty())
+    write_output(flags.plan, print_json(nlohmann::json(*plan), 2) + "\n");
+  if (!flags.json.empty()) write_output(flags.json, print_json(sweep::to_json(*report), 2) + "\n");
+  if (flags.json != "-" && flags.plan != "-")
+    write_output("-", sweep::to_text(*report, table_style(flags.sweep.model.console)));
+  return report->any_fits() ? kDone : kFailed;
+}
+
+}  // namespace
+
+void add_fit(CLI::App& app, Action& action) {
+  auto flags = std::make_shared<FitFlags>();
+  CLI::App* command = app.add_subcommand("fit", kFitDescription);
+  command->add_option("MODEL", flags->sweep.model.model, "folder with a config.json, or name on the Hugging Face hub")
+      ->type_name(" ");
+  offer(
+      add_list(*command, "--card", flags->cards, "GPU: a name, several with commas, all, or a file of doctor --probe"),
+      plan::machine_names())
+      ->type_name("NAME|FILE");
+  add_list(*command, "--batch", flags->sweep.model.batches, "batch size")->type_name("N")->expected(1);
+  add_list(*command, "--seq", flags->sweep.model.sequences, "sequence length")->type_name("N")->expected(1);
+  offer(add_list(*command, "--strategy", flags->sweep.strategies, "strategy to predict; repeat, or separate by ';'"),
+        strategy_words())
+      ->type_name("SPEC");
+  command->add_option("--write", flags->plan, "write the plan for --card, for sweep --plan; - is stdout")
+      ->type_name("FILE|-");
+  add_json_flag(*command, flags->json);
+  ModelFlags& model = flags->sweep.model;
+  model.add_to(*command, "./memtune-run");
+  model.device = "cpu";  // where the shapes are
+  model.out_option = nullptr;
+  for (const char* name : kOfTrials) command->remove_option(command->get_option(name));
+  put_under(kModelOptions, *command, {"--batch", "--seq"});
+  put_under(kTrials, *command, {"--strategy"});
+  put_under(kAnswer, *command, {"--card", "--write", "--json"});
+  command->callback([flags, &action] { action = [flags] { return run_command(*flags); }; });
+}
+
+}  // namespace memtune::cli

@@ -1,0 +1,56 @@
+// "memtune fit": what a training would take on GPUs that are not there, from the model's shapes alone. A process
+// records the bytes of a step, without values or kernels. Its times are those of each card's rates. Strategies and
+// plans are then simulated as from a recorded trial.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/answer/report/text/table.h"
+#include "core/plan/facts/machine_profile.h"
+#include "core/sweep/loop/sweep.h"
+
+namespace memtune::sweep {
+
+struct FitOptions {
+  SweepSettings sweep;  // model, training and strategies; the rest is ignored
+  std::vector<plan::MachineProfile> cards;
+};
+
+struct StrategyFit {
+  std::string strategy;
+  int64_t allocated_bytes = 0;  // peak
+  int64_t device_bytes = 0;     // with free memory of the allocator, context and libraries
+  double least_ms = 0, most_ms = 0;
+  bool fits = false;
+};
+
+struct CardFit {
+  plan::MachineProfile card;
+  std::vector<StrategyFit> strategies;  // in the given order, then the plan, if one fits
+  std::optional<plan::Plan> plan;       // the last of `strategies`; none fits if there is none
+  std::string note;                     // on the plan, for the user; "": none
+  int64_t least_bytes = 0;              // that any plan needs
+  std::optional<size_t> fastest;        // of `strategies`, of those that fit
+};
+
+struct FitReport {
+  std::string title;
+  std::vector<CardFit> cards;
+  std::vector<std::string> notes;  // for the user
+
+  bool any_fits() const;
+};
+
+// Throws UsageError for errors of the user, and for a model or training that shapes cannot predict; Error if the
+// process fails. Empty after a signal.
+std::optional<FitReport> predict_fit(const FitOptions& options, SweepListener& listener);
+
+// A table of strategies for one card, a row per card for several.
+std::string to_text(const FitReport& report, report::TerminalCapabilities style);
+nlohmann::json to_json(const FitReport& report);
+
+}  // namespace memtune::sweep

@@ -1,0 +1,140 @@
+"""`memtune fit` against what was measured on an H200, and its errors. Needs no GPU.
+
+    python3 fit_test.py MEMTUNE [unittest arguments]
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+import unittest
+import zipfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "bench"))
+sys.dont_write_bytecode = True
+import fit  # noqa: E402
+
+MEMTUNE = ""
+# What is not predicted to 0.5 % of the peak allocated, or too low by more than 2 % on the device, by how much.
+ALLOCATED = {"Gemma 3 1B, clipped": 0.03}
+TOO_LOW_ON_DEVICE = {"GPT-2 medium, two micro-batches": 0.21}
+RAW = ROOT / "bench/results/raw/h200-fit"
+
+
+def memtune_fit(*arguments):
+    return subprocess.run([MEMTUNE, "fit", *map(str, arguments)], capture_output=True, text=True, timeout=120)
+
+
+class Measured(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.measured = json.loads((RAW / "measured.json").read_text())["trainings"]
+        cls.published = json.loads((RAW / "predicted.json").read_text())["trainings"]
+        with ThreadPoolExecutor(2) as pool:
+            rows = pool.map(lambda training: fit.predict(MEMTUNE, training, "h200"), fit.TRAININGS)
+        cls.predicted = dict(zip(fit.TRAININGS, rows))
+
+    def cells(self):
+        for training, strategies in self.predicted.items():
+            for strategy, row in strategies.items():
+                yield training, strategy, row, self.measured[training][strategy]
+
+    def test_peak_allocated_is_the_measured_one(self):
+        for training, strategy, predicted, measured in self.cells():
+            with self.subTest(f"{training}, {strategy}"):
+                error = predicted["allocated_bytes"] / measured["allocated_bytes"] - 1
+                self.assertLess(abs(error), ALLOCATED.get(training, 0.005))
+
+    def test_memory_on_the_device_is_not_too_low(self):
+        for training, strategy, predicted, measured in self.cells():
+            with self.subTest(f"{training}, {strategy}"):
+                error = predicted["device_bytes"] / measured["device_bytes"] - 1
+                self.assertGreater(error, -TOO_LOW_ON_DEVICE.get(training, 0.02))
+
+    def test_published_predictions_are_those_of_this_program(self):
+        self.assertEqual(self.published, self.predicted)
+
+
+class Answers(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        config = json.loads((fit.CONFIGS / "llama-3.2-1b/config.json").read_text())
+        config |= {"num_hidden_layers": 4, "hidden_size": 512, "intermediate_size": 1024, "vocab_size": 4096}
+        (self.folder / "config.json").write_text(json.dumps(config))
+
+    def answer(self, *arguments, code=0, dtype="bf16"):
+        done = memtune_fit(self.folder, "--dtype", dtype, "--json", "-", *arguments)
+        self.assertEqual(done.returncode, code, done.stderr)
+        return json.loads(done.stdout)
+
+    def test_a_plan_is_the_fastest_that_fits_a_small_card(self):
+        setting = ("--batch", "8", "--seq", "1024", "--strategy", "none;checkpoint:full", "--loss-impl", "chunked=8")
+        large, = self.answer("--card", "rtx4090", *setting)["cards"]
+        self.assertEqual(large["fastest"], "none")
+        card = json.loads((ROOT / "profiles/machines/rtx4090.json").read_text())
+        card["memory_bytes"] = 1250 << 20
+        (self.folder / "card.json").write_text(json.dumps(card))
+        answer = self.answer("--card", self.folder / "card.json", *setting, "--write", self.folder / "plan.json")
+        small, = answer["cards"]
+        rows = {row["strategy"]: row for row in small["strategies"]}
+        self.assertEqual([name for name, row in rows.items() if row["fits"]], [small["fastest"]])
+        self.assertTrue(small["fastest"].startswith("plan:"))
+        self.assertIn("expandable_segments:True", answer["notes"][0])
+        self.assertLessEqual(rows[small["fastest"]]["device_bytes"], card["memory_bytes"])
+        self.assertEqual(json.loads((self.folder / "plan.json").read_text())["strategy"], small["fastest"])
+
+    def test_no_card_is_large_enough(self):
+        answer = self.answer("--card", "l4", "--batch", "64", "--seq", "8192", "--strategy", "none", code=1)["cards"][0]
+        self.assertNotIn("fastest", answer)
+        self.assertGreater(answer["least_bytes"], answer["memory_bytes"])
+        done = memtune_fit(self.folder, "--dtype", "bf16", "--card", "l4", "--batch", "64", "--seq", "8192", "--strategy",
+                           "none")
+        self.assertIn("none fits", done.stdout)
+        self.assertIn("--loss-impl chunked=8", done.stdout)
+
+    def test_all_cards(self):
+        done = memtune_fit(self.folder, "--dtype", "bf16", "--card", "all", "--strategy", "none")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for card in ("a100-40gb", "h200", "rtx3090"):
+            self.assertIn(f"\n  {card} ", done.stdout)
+        self.assertIn("cards without bfloat16: t4, v100-32gb", done.stdout)
+        self.assertNotIn("\n  t4 ", done.stdout)
+
+    def test_attention_depends_on_the_card(self):
+        rows = {card["card"]: card["strategies"][0] for card in
+                self.answer("--card", "h200,v100-32gb", "--batch", "4", "--seq", "4096", "--strategy", "none",
+                            dtype="fp16")["cards"]}
+        self.assertNotEqual(rows["h200"]["allocated_bytes"], rows["v100-32gb"]["allocated_bytes"])
+
+    def test_errors_say_the_way_out(self):
+        for arguments, text in ((["--card", "rtx9999"], "unknown machine 'rtx9999'"),
+                                ([], "--card names the GPU"),
+                                (["--card", "h200,l4", "--write", "plan.json"], "one --card"),
+                                (["--card", "t4,v100-32gb", "--dtype", "bf16"], "--dtype fp16"),
+                                (["--card", "h200", "--optimizer", "adamw_8bit"], "adamw and sgd"),
+                                (["--card", "h200", "--pack", "--attention", "flash-varlen"], "no shapes"),
+                                (["--card", "h200", "--autocast", "bf16"], "--dtype")):
+            with self.subTest(arguments):
+                done = memtune_fit(self.folder, *arguments)
+                self.assertEqual((done.returncode, done.stdout), (2, ""))
+                self.assertEqual(done.stderr.count("\n"), 1)
+                self.assertIn(text, done.stderr)
+        with zipfile.ZipFile(self.folder / "model.pt", "w") as archive:
+            for record in ("data.pkl", "constants.pkl", "version", "code/__torch__.py"):
+                archive.writestr("model/" + record, b"3\n")
+        done = memtune_fit(self.folder / "model.pt", "--card", "h200", "--input", "x:float32[2,2]", "--loss", "mse")
+        self.assertEqual((done.returncode, done.stderr.count("\n")), (2, 1))
+        self.assertIn("config.json alone", done.stderr)
+        done = memtune_fit("no-such/model", "--card", "h200")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("hf download", done.stderr)
+
+
+if __name__ == "__main__":
+    MEMTUNE = str(Path(sys.argv[1]).resolve())
+    unittest.main(argv=[sys.argv[0], *sys.argv[2:]])
