@@ -164,6 +164,8 @@ BudgetPlanReport work_out(const Source& source, const OtherBatchPrediction* batc
   const auto plans = planner.plan_budgets(limits, name_of, [&](size_t i) { listener.planning(i + 1, limits.size()); });
   for (size_t i = 0; i < limits.size(); ++i) {
     BudgetPlan& rung = answer.budget_ladder.emplace_back(BudgetPlan{limits[i].budget_bytes, plans[i], {}, {}});
+    // The search for a budget may find less than the one for the least.
+    if (rung.step) answer.least_bytes = std::min(answer.least_bytes, rung.step->predicted.required_bytes);
     if (rung.step && !from.budgets.empty()) rung.reasons = planner.reasons(*rung.step);
     if (rung.step && range) rung.range = around(rung.step->predicted.step_ms, range(rung.step->plan));
     if (rung.step && source.costs.grain_bytes > 1 && (!rung.step->safe || rung.step->predicted.short_bytes > 0))
