@@ -367,11 +367,12 @@ def offloaded_states(folder: Path) -> str:
     rows = [["batch", "clipping", "moments", "allocator", "cap, GiB", "strategy", "ms", "× resident", "allocated, GiB", "on the device, GiB", "host memory, GiB",
              "gradients"]]
     runs = (("without-clipping", 4, "no", "bf16", "default", ""), ("capped", 4, "no", "bf16", "default", "16"),
-            ("growing", 4, "no", "bf16", "growing", ""), ("batch-8", 8, "no", "bf16", "growing", ""),
+            ("growing", 4, "no", "bf16", "growing", ""),
+            ("planned", 4, "no", "bf16", "growing", "24"), ("batch-8", 8, "no", "bf16", "growing", ""),
             ("float32", 4, "no", "float32", "growing", ""), ("clipped", 4, "yes", "bf16", "default", ""))
     for name, *settings in runs:
         found = trials(folder / f"{name}.json")
-        base = ms(found[0]) if name != "capped" else None
+        base = ms(found[0]) if name not in ("capped", "planned") else None  # no resident step has room
         for trial in found:
             gradients = trial["gradients"]
             told = "reference" if gradients["against"] == trial["strategy"] else "equal" if gradients["equal"] else "differ"
