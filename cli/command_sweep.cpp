@@ -6,7 +6,7 @@
 #include "cli/flags.h"
 #include "cli/progress.h"
 #include "core/answer/report/alternatives.h"
-#include "core/answer/result/trial_comparator.h"
+#include "core/answer/result/work_normalized_trial_comparator.h"
 #include "core/answer/run/finished_run.h"
 #include "core/base/error.h"
 #include "core/base/shell_line.h"
@@ -65,7 +65,7 @@ int sweep_command(CommandSweepFlags flags) {
   if (!flags.like.empty()) flags.settings.native = sweep::engine_results(flags.like);
   sweep::add_variants({flags.command, flags.tries, flags.trainer, flags.config, flags.allowed}, flags.settings.sweep);
   Progress progress(flags.answer.console, &flags.folder);
-  std::optional<sweep::EngineSweepRunner> native;
+  std::optional<sweep::CommandModelEngineSweeps> native;
   std::optional<sweep::EngineGuidedVariantSelector> planned;
   if (flags.native) {
     const int64_t cap = flags.settings.sweep.memory_cap_bytes;

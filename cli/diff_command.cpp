@@ -52,10 +52,10 @@ void say_differences(const ConsoleFlags& console, const report::Report& a, const
 
 // Violations of the limits, one line each.
 std::vector<std::string> objections(const std::vector<result::DiffLimit>& limits,
-                                    const std::vector<result::DiffRow>& rows) {
+                                    const std::vector<result::SweepDiffRow>& rows) {
   std::vector<std::string> lines;
   if (limits.empty()) return lines;
-  for (const result::DiffRow& row : rows) {
+  for (const result::SweepDiffRow& row : rows) {
     if (row.broke())
       lines.push_back(result::label(*row.a) + ": worked in A, " + (row.b ? "fails in B" : "was not tried in B"));
   }
@@ -69,9 +69,9 @@ int run_command(const DiffFlags& flags) {
   choice_flag("--format", flags.format, kFormats);
   const std::vector<result::DiffLimit> limits(flags.limits.begin(), flags.limits.end());
   const report::Report a = open_report(flags.a), b = open_report(flags.b);
-  const std::vector<result::DiffRow> rows = result::diff(a.rows, b.rows);
+  const std::vector<result::SweepDiffRow> rows = result::diff(a.rows, b.rows);
   const std::string models = "A is " + a.model + ", B is " + b.model;
-  if (std::ranges::none_of(rows, &result::DiffRow::in_both))
+  if (std::ranges::none_of(rows, &result::SweepDiffRow::in_both))
     throw UsageError("nothing to compare: " + models + ", and no trial is the same");
   if (a.model != b.model && !is_of_commands(a) && !flags.any_model)
     throw UsageError("two models: " + models + "; --any-model compares them all the same");

@@ -120,8 +120,8 @@ void say_other_names(const ExportFlags& flags) {
     say(flags.console, flags.into + " has other names (hard links), which keep the old text");
 }
 
-int print_check(const sweep::ConfigToCheck& config) {
-  const sweep::ConfigCheckReport check = sweep::check_trainer_config(config);
+int print_check(const sweep::ConfigCheckRequest& config) {
+  const sweep::TrainerConfigCheckReport check = sweep::check_trainer_config(config);
   write_output("-", check.text);
   return check.works ? kDone : kFailed;
 }

@@ -13,7 +13,7 @@
 #include "core/base/text.h"
 #include "core/base/utf8.h"
 #include "core/plan/facts/machine_profile.h"
-#include "core/sweep/predict/predicted_plans.h"
+#include "core/sweep/predict/plan_from_run_result.h"
 
 namespace memtune::cli {
 namespace {
@@ -118,14 +118,14 @@ sweep::PlanFromRunOptions plan_from_run(const PlanFlags& flags) {
   return from;
 }
 
-sweep::PredictedPlans predicted_plans(const PlanFlags& flags) {
+sweep::PlanFromRunResult predicted_plans(const PlanFlags& flags) {
   Progress progress(flags.model.console);
   return sweep::predict_plans(plan_from_run(flags), progress);
 }
 
 // Prints the answer. --write writes the plan of the single budget.
 int predict(const PlanFlags& flags) {
-  const sweep::PredictedPlans plans = predicted_plans(flags);
+  const sweep::PlanFromRunResult plans = predicted_plans(flags);
   const std::string &output = flags.paper.output, &json = flags.paper.json;
   if (!output.empty() && plans.any_fits())
     write_output(output, print_json(nlohmann::json(plans.answer.budget_ladder.front().step->plan), 2) + "\n");

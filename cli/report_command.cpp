@@ -8,7 +8,7 @@
 #include "cli/flags.h"
 #include "cli/offer.h"
 #include "core/answer/page/interactive_html_page.h"
-#include "core/answer/report/report_format.h"
+#include "core/answer/report/report_format_info.h"
 #include "core/answer/run/finished_run.h"
 #include "core/base/bytes.h"
 #include "core/base/error.h"
@@ -109,7 +109,7 @@ class Sources {
 
 std::string names_of_trial_formats() {
   std::vector<std::string> names;
-  for (const report::ReportFormat& format : report::formats()) {
+  for (const report::ReportFormatInfo& format : report::formats()) {
     if (format.per_trial) names.push_back(format.name);
   }
   return join(names, " or ");
@@ -126,7 +126,7 @@ void check(ReportFlags& flags) {
   }
   if (flags.interactive && flags.format != "html") throw UsageError("--interactive goes with --html");
   choice_flag("--format", flags.format, report::format_names());
-  const report::ReportFormat& format = report::find_format(flags.format);
+  const report::ReportFormatInfo& format = report::find_format(flags.format);
   if (!flags.trial.empty() && !format.per_trial) {
     throw UsageError("--trial goes with --format " + names_of_trial_formats() + ": the other formats hold all trials");
   }
@@ -137,14 +137,14 @@ void check(ReportFlags& flags) {
 }
 
 // Pages and pickles are written next to their input, unless another path is given.
-std::string default_output(const ReportFlags& flags, const report::ReportFormat& format,
+std::string default_output(const ReportFlags& flags, const report::ReportFormatInfo& format,
                            const result::Measurement* trial) {
   if (!*format.default_file) return "-";
   const std::filesystem::path folder = trial ? std::filesystem::path(trial->trace).parent_path() : "";
   return (std::filesystem::path(flags.run) / folder / format.default_file).string();
 }
 
-std::string next_step(const ReportFlags& flags, const report::ReportFormat& format, bool of_commands) {
+std::string next_step(const ReportFlags& flags, const report::ReportFormatInfo& format, bool of_commands) {
   const std::string it = flags.output == "-" ? "it" : flags.output;
   if (*format.opened_in) return "open " + it + " in " + format.opened_in;
   if (of_commands) return "memtune view " + flags.run;
@@ -176,7 +176,7 @@ int run_command(ReportFlags flags) {
   // "--html ./memtune-run" means the sweep in that folder.
   if (!flags.run_given && std::filesystem::is_directory(flags.page)) flags.run = std::exchange(flags.page, "");
   check(flags);
-  const report::ReportFormat& format = report::find_format(flags.format);
+  const report::ReportFormatInfo& format = report::find_format(flags.format);
   if (flags.interactive) return write_interactive(std::move(flags));
   sweep::FinishedRun run = sweep::open_run(flags.run);
   if (format.shows_findings) sweep::add_findings(run.directory, run.report);

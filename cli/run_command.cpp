@@ -48,12 +48,12 @@ class RunProgress final : public Progress {
   }
 };
 
-sweep::TrainingRunSettings settings_of(const RunFlags& flags) {
+sweep::ResumableTrainingSettings settings_of(const RunFlags& flags) {
   constexpr int64_t kMaxSteps = kMaxCount;
   if (!flags.strategy.empty() && !flags.plan.empty())
     throw UsageError("--strategy and --plan exclude each other: run trains under one");
   check_output("--json", flags.json);
-  sweep::TrainingRunSettings settings;
+  sweep::ResumableTrainingSettings settings;
   settings.save_every = integer_flag("--save-every", flags.save_every, 0, kMaxSteps);
   settings.save = choice_flag("--save", flags.save, kSaveModes);
   settings.keep_last = integer_flag("--keep-last", flags.keep_last, 0, kMaxSteps);
@@ -70,7 +70,7 @@ sweep::TrainingRunSettings settings_of(const RunFlags& flags) {
 }
 
 // "8 steps on CPU: loss 5.5567 to 5.5491, 12 ms a step, 21000 tokens/s; 2 saves, 14 ms each".
-std::string summary(const result::TrainingResult& training) {
+std::string summary(const result::TrainingRunResult& training) {
   const auto number = [](double value) { return fixed(value, digits_for(std::abs(value))); };
   std::string text = std::to_string(training.loss.size()) + " steps on " + training.device;
   if (training.first_step > 0) text += ", the first " + std::to_string(training.first_step) + " from an earlier run";
@@ -90,7 +90,7 @@ std::string summary(const result::TrainingResult& training) {
 bool failed(const result::StateSaveResult& save) { return !save.error.empty(); }
 
 // Message: "2 of 5 saves failed, the last that of step 8: cannot write ...".
-void throw_if_saves_failed(const result::TrainingResult& training) {
+void throw_if_saves_failed(const result::TrainingRunResult& training) {
   const auto& saves = training.saves;
   const auto count = std::ranges::count_if(saves, failed);
   if (count == 0) return;
@@ -99,7 +99,7 @@ void throw_if_saves_failed(const result::TrainingResult& training) {
               std::to_string(last.step) + ": " + last.error);
 }
 
-int tell(const RunFlags& flags, const result::TrainingResult& training) {
+int tell(const RunFlags& flags, const result::TrainingRunResult& training) {
   if (!flags.json.empty()) write_output(flags.json, nlohmann::json(training).dump(1, '\t') + "\n");
   if (flags.json != "-") write_output("-", summary(training));
   if (!training.deterministic)
@@ -112,7 +112,7 @@ int tell(const RunFlags& flags, const result::TrainingResult& training) {
 }
 
 int run_command(const RunFlags& flags) {
-  const sweep::TrainingRunSettings settings = settings_of(flags);
+  const sweep::ResumableTrainingSettings settings = settings_of(flags);
   refuse_launched(settings.sweep.request.training, "run starts its ranks itself: use --ranks N");
   RunProgress progress(flags.model.console);
   progress.started(
@@ -120,12 +120,12 @@ int run_command(const RunFlags& flags) {
       1);
   const sweep::TrialAnswer answer = sweep::train(settings, progress);
   progress.clear();
-  if (const auto* training = std::get_if<result::TrainingResult>(&answer)) {
+  if (const auto* training = std::get_if<result::TrainingRunResult>(&answer)) {
     const bool untested = settings.sweep.request.training.device != "cpu" && !untested_on_gpu(training->torch).empty();
     say(flags.model.console, "engine: PyTorch " + training->torch + (untested ? ", untested on GPU" : ""));
     return tell(flags, *training);
   }
-  if (const auto* problem = std::get_if<sweep::ReportedUsageError>(&answer)) throw UsageError(problem->message);
+  if (const auto* problem = std::get_if<sweep::ReceivedUsageError>(&answer)) throw UsageError(problem->message);
   const auto* failure = std::get_if<sweep::ProcessFailure>(&answer);
   if (failure && failure->outcome == result::Outcome::interrupted) return kInterrupted;
   throw Error(failure ? failure->reason : "memtune-trial gave another answer than a training's");

@@ -38,9 +38,9 @@ TrainerConfig take_trainer_config(CLI::App& command, const std::string& trainer,
     throw UsageError("--trainer goes with --config FILE, which says how it trains, or with its command behind --");
   if (!config.empty()) require_file("--config", config);
   const std::string file = fs::path(config).filename().string(), name = file.empty() ? "the command" : file;
-  const trainer::ConfigToFlagsTranslation native =
-      trainer::native_flags(trainer, config.empty() ? "" : read_file(config), file, words,
-                            text_only ? trainer::ImageTrainingPolicy::left_out : trainer::ImageTrainingPolicy::refused);
+  const trainer::ConfigToFlagsTranslation native = trainer::native_flags(
+      trainer, config.empty() ? "" : read_file(config), file, words,
+      text_only ? trainer::UnsupportedImageInputPolicy::left_out : trainer::UnsupportedImageInputPolicy::refused);
   if (!native.refusals.empty()) refuse(native, trainer, config, name, words);
   std::vector<std::string> taken;
   for (const trainer::MemtuneFlagFromConfig& flag : native.flags) {

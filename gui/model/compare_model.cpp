@@ -49,7 +49,7 @@ std::vector<const result::TrialRow*> rows_that_worked(const Run& run) {
 }
 
 // Null if the column does not show a measured figure.
-const result::Metric* figure_of(CompareColumn column, const std::vector<const result::TrialRow*>& rows) {
+const result::MetricDefinition* figure_of(CompareColumn column, const std::vector<const result::TrialRow*>& rows) {
   switch (column) {
     case CompareColumn::step: return &result::metric("step_ms");
     case CompareColumn::peak: return &result::metric("peak_allocated_bytes");
@@ -79,7 +79,7 @@ std::vector<ColumnInfo> columns(const Run& run) {
   std::vector<ColumnInfo> all = {{CompareColumn::trial, "trial", true, ""}};
   for (const CompareColumn column : {CompareColumn::step, CompareColumn::times, CompareColumn::peak,
                                      CompareColumn::hidden, CompareColumn::exposed, CompareColumn::rate}) {
-    const result::Metric* metric = figure_of(column, rows);
+    const result::MetricDefinition* metric = figure_of(column, rows);
     all.push_back({column, metric ? result::MetricColumn(*metric, rows).head() : "× ref", false, meaning(column)});
   }
   all.push_back({CompareColumn::gradients, "gradients", true, meaning(CompareColumn::gradients)});
@@ -90,7 +90,7 @@ std::optional<double> cell_value(const Run& run, size_t index, CompareColumn col
   const Trial& trial = run.trials[index];
   if (!worked(trial.row())) return {};
   if (column == CompareColumn::times) return times_reference(run, trial);
-  const result::Metric* metric = figure_of(column, rows_that_worked(run));
+  const result::MetricDefinition* metric = figure_of(column, rows_that_worked(run));
   const Measurement& m = trial.row().measurement;
   return metric && metric->known(m) ? std::optional(metric->get(m)) : std::nullopt;
 }
@@ -144,7 +144,7 @@ void put_budgets(const Run& run, Scatter& scatter) {
 
 Scatter make_scatter(const Run& run) {
   const std::vector<const result::TrialRow*> rows = rows_that_worked(run);
-  const result::TrialComparator ranking(rows);
+  const result::WorkNormalizedTrialComparator ranking(rows);
   Scatter scatter;
   scatter.time_label = ranking.title();
   scatter.time_unit = ranking.unit();

@@ -31,7 +31,7 @@ std::string cell_text(const Run& run, size_t trial, CompareColumn column);  // "
 // figure come last in either order.
 std::vector<size_t> compare_rows(const Run& run, const std::string& filter, CompareColumn by, bool ascending);
 
-// A trial as a point. `time` is for the same work, as in result::TrialComparator.
+// A trial as a point. `time` is for the same work, as in result::WorkNormalizedTrialComparator.
 struct ParetoDot {
   size_t trial = 0;
   double peak = 0, time = 0;  // in the scatter's units

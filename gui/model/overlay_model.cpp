@@ -72,7 +72,7 @@ Intervals closed(const Intervals& set, uint64_t gap) {
 }
 
 void add_activity(const LoadedTrace& loaded, const TimeInterval& step, OverlaySide& side) {
-  const trace::StepActivityIntervals breakdown = trace::find_step_time_breakdown(loaded.trace, {step});
+  const trace::StepTimeBreakdown breakdown = trace::find_step_time_breakdown(loaded.trace, {step});
   const std::array<const Intervals*, 6> sets = {&breakdown.compute,     &breakdown.in,   &breakdown.out,
                                                 &breakdown.collectives, &breakdown.wait, &breakdown.idle};
   for (size_t kind = 0; kind < sets.size(); ++kind) {

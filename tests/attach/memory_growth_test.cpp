@@ -70,7 +70,7 @@ TEST_CASE("noise, one allocation and few steps are no leak") {
 
 TEST_CASE("the kind and the line that grew are named, and when the device is full") {
   TrainingProcessRecords records = train(kAlike, [](int64_t step, int64_t) { return 1000 + 40 * step; });
-  StepEndMemoryRecord first, last;
+  StepEndMemoryBreakdown first, last;
   first.parameters_bytes = last.parameters_bytes = 100 * kMiB;
   first.rest_bytes = 10 * kMiB;
   last.rest_bytes = 290 * kMiB;

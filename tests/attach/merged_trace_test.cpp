@@ -7,7 +7,7 @@
 
 #include "core/record/measurement/overlap.h"
 #include "core/record/trace/file.h"
-#include "core/record/trace/step_activity_intervals.h"
+#include "core/record/trace/step_time_breakdown.h"
 #include "tests/support/run_program.h"
 
 namespace memtune::merged_trace_test {
@@ -113,7 +113,7 @@ TEST_CASE("figures of a merged trace come from the slowest rank alone") {
   CHECK(merged.measurement.transfer.exposed_ms == doctest::Approx(1));
   CHECK(result::measure_overlap(trace, 1).out_bytes == 100);
   REQUIRE(find_steps(trace).size() == 1);
-  const StepActivityIntervals breakdown = find_step_time_breakdown(trace, find_steps(trace));
+  const StepTimeBreakdown breakdown = find_step_time_breakdown(trace, find_steps(trace));
   CHECK(total(breakdown.compute) == 3 * kMs);
   CHECK(total(breakdown.out) == 1 * kMs);
   CHECK(total(breakdown.idle) == 4 * kMs);

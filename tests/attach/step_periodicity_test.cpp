@@ -13,7 +13,7 @@ namespace {
 
 // Two steps of warm-up, then measured ones. A long step runs the model 20 times without gradients, outside of its
 // passes.
-TrainingProcessRecords train(const std::vector<double>& step_ms, IrregularStepsRecord period) {
+TrainingProcessRecords train(const std::vector<double>& step_ms, StepPeriodRecord period) {
   TrainingProcessRecords records;
   for (const double ms : step_ms) {
     StepRecord& step = records.steps.emplace_back();

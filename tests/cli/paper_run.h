@@ -18,7 +18,7 @@ struct PaperRun : Workspace {
     sweep::SweepRecord record;
     record.model = model;
     record.facts.program = decoder(6);
-    plan::StepCosts costs = step_of(record.facts.program, decoder_ms(record.facts.program));
+    plan::RecordedOpCosts costs = step_of(record.facts.program, decoder_ms(record.facts.program));
     costs.out_gb_per_s = costs.in_gb_per_s = 25;
     costs.gradient_bytes.assign(costs.moments.size() + 1, 0);
     record.trials = {{"none", {}, {}, "key", "trials/1-none"}};

@@ -20,7 +20,7 @@ using memtune::tests::no_tensors;
 
 namespace {
 
-void copy_out(Device& device, std::string& to, const std::string& from, Stream stream = Stream::out) {
+void copy_out(Device& device, std::string& to, const std::string& from, StreamKind stream = StreamKind::out) {
   device.copy(to.data(), from.data(), static_cast<int64_t>(from.size()), CopyDirection::to_host, stream);
 }
 
@@ -30,9 +30,9 @@ TEST_CASE("a copy on a side stream runs concurrently with the caller") {
   CpuEmulatedDevice device(no_tensors());
   auto gate = std::make_shared<Gate>();
   std::string from = "abcd", to = "....";
-  device.wait(Stream::out, gate);
+  device.wait(StreamKind::out, gate);
   copy_out(device, to, from);
-  const auto copied = device.record(Stream::out);
+  const auto copied = device.record(StreamKind::out);
   CHECK_FALSE(copied->done());  // the copy did not block the caller
   CHECK(to == "....");
   gate->open();
@@ -45,7 +45,7 @@ TEST_CASE("a source that is overwritten too early gives a wrong copy as on a rea
   CpuEmulatedDevice device(no_tensors());
   auto gate = std::make_shared<Gate>();
   std::string from = "abcd", to = "....";
-  device.wait(Stream::out, gate);
+  device.wait(StreamKind::out, gate);
   copy_out(device, to, from);
   from = "XXXX";
   gate->open();
@@ -57,11 +57,11 @@ TEST_CASE("one stream waits for an event of another") {
   CpuEmulatedDevice device(no_tensors());
   auto gate = std::make_shared<Gate>();
   std::string first = "abcd", host = "....", second = "....";
-  device.wait(Stream::out, gate);
+  device.wait(StreamKind::out, gate);
   copy_out(device, host, first);
-  device.wait(Stream::in, device.record(Stream::out));
-  device.copy(second.data(), host.data(), 4, CopyDirection::to_device, Stream::in);
-  const auto arrived = device.record(Stream::in);
+  device.wait(StreamKind::in, device.record(StreamKind::out));
+  device.copy(second.data(), host.data(), 4, CopyDirection::to_device, StreamKind::in);
+  const auto arrived = device.record(StreamKind::in);
   std::this_thread::sleep_for(std::chrono::milliseconds(10));
   CHECK_FALSE(arrived->done());
   gate->open();
@@ -73,14 +73,14 @@ TEST_CASE("the compute stream blocks until the event is reached") {
   CpuEmulatedDevice device(no_tensors());
   auto gate = std::make_shared<Gate>();
   std::atomic<bool> opened{false};
-  device.wait(Stream::out, gate);
-  const auto event = device.record(Stream::out);
+  device.wait(StreamKind::out, gate);
+  const auto event = device.record(StreamKind::out);
   std::thread opener([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
     opened = true;
     gate->open();
   });
-  device.wait(Stream::compute, event);
+  device.wait(StreamKind::compute, event);
   CHECK(opened);
   opener.join();
 }
@@ -88,9 +88,9 @@ TEST_CASE("the compute stream blocks until the event is reached") {
 TEST_CASE("copies on the compute stream are synchronous and its events are done at once") {
   CpuEmulatedDevice device(no_tensors());
   std::string from = "abcd", to = "....";
-  copy_out(device, to, from, Stream::compute);
+  copy_out(device, to, from, StreamKind::compute);
   CHECK(to == "abcd");
-  CHECK(device.record(Stream::compute)->done());
+  CHECK(device.record(StreamKind::compute)->done());
 }
 
 TEST_CASE("the destructor finishes all copies and events outlive the device") {
@@ -99,7 +99,7 @@ TEST_CASE("the destructor finishes all copies and events outlive the device") {
   {
     CpuEmulatedDevice device(no_tensors());
     for (int i = 0; i < 20; ++i) copy_out(device, to, from);
-    event = device.record(Stream::out);
+    event = device.record(StreamKind::out);
   }
   CHECK(event->done());
   event->synchronize();
@@ -108,8 +108,8 @@ TEST_CASE("the destructor finishes all copies and events outlive the device") {
 
 TEST_CASE("an empty copy is no error") {
   CpuEmulatedDevice device(no_tensors());
-  device.copy(nullptr, nullptr, 0, CopyDirection::to_host, Stream::out);
-  device.copy(nullptr, nullptr, 0, CopyDirection::to_device, Stream::compute);
+  device.copy(nullptr, nullptr, 0, CopyDirection::to_host, StreamKind::out);
+  device.copy(nullptr, nullptr, 0, CopyDirection::to_device, StreamKind::compute);
   device.synchronize();
 }
 
@@ -122,27 +122,27 @@ TEST_CASE("activities are recorded only between start and stop") {
   device.synchronize();
 
   device.start_recording();
-  device.wait(Stream::out, gate);
+  device.wait(StreamKind::out, gate);
   copy_out(device, to, from);
-  const auto copied = device.record(Stream::out);
+  const auto copied = device.record(StreamKind::out);
   std::thread opener([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
     gate->open();
   });
-  device.wait(Stream::compute, copied);
-  device.wait(Stream::compute, copied);  // already reached: no wait
+  device.wait(StreamKind::compute, copied);
+  device.wait(StreamKind::compute, copied);  // already reached: no wait
   opener.join();
   const auto activities = device.stop_recording(lost);
 
   CHECK(lost == 0);
   REQUIRE(activities.size() == 2);
   const auto& copy = activities[0];
-  CHECK(copy.kind == StreamActivity::Kind::copy_out);
-  CHECK(copy.stream == Stream::out);
+  CHECK(copy.kind == EmulatedStreamActivity::Kind::copy_out);
+  CHECK(copy.stream == StreamKind::out);
   CHECK(copy.bytes == 4);
   const auto& wait = activities[1];
-  CHECK(wait.kind == StreamActivity::Kind::wait);
-  CHECK(wait.stream == Stream::compute);
+  CHECK(wait.kind == EmulatedStreamActivity::Kind::wait);
+  CHECK(wait.stream == StreamKind::compute);
   CHECK(wait.end_ns - wait.start_ns > 10'000'000);
   CHECK(wait.end_ns >= copy.end_ns);
 

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "core/answer/result/trial_comparator.h"
+#include "core/answer/result/work_normalized_trial_comparator.h"
 #include "core/plan/strategy/strategy.h"
 #include "tests/findings/made_up.h"
 
@@ -601,7 +601,7 @@ TEST_CASE("two rounds are too few to report that a variant takes the time of the
       row.measurement.rounds.push_back(round);
     }
   }
-  REQUIRE(memtune::result::TrialComparator(rows).equally_fast(rows[1], rows[0]));
+  REQUIRE(memtune::result::WorkNormalizedTrialComparator(rows).equally_fast(rows[1], rows[0]));
   CHECK(variant_findings(rows).empty());
 }
 

@@ -77,7 +77,7 @@
 #include "core/record/trace/bounds.h"
 #include "core/record/trace/file.h"
 #include "core/record/trace/resident_values.h"
-#include "core/record/trace/step_activity_intervals.h"
+#include "core/record/trace/step_time_breakdown.h"
 #include "core/sweep/directory/journal.h"
 #include "core/sweep/launch/launch_info.h"
 #include "core/sweep/ranks/rank_traces.h"
@@ -125,7 +125,7 @@ void print_all(const report::Report& report) {
   report::pareto_plot(report, {});
   report::html(report, {});
   report::from_json_text(report::to_json_text(report), "again");
-  const std::vector<result::DiffRow> rows = result::diff(report.rows, report.rows);
+  const std::vector<result::SweepDiffRow> rows = result::diff(report.rows, report.rows);
   report::diff_table(rows);
   report::diff_json(rows);
   findings::variant_findings(report.rows);
@@ -148,8 +148,8 @@ void use(const result::Measurement& measurement) {
   json(rounds).dump();
 }
 
-void use(const result::TrainingResult& training) {
-  const std::vector<result::TrainingResult> ranks(3, training);
+void use(const result::TrainingRunResult& training) {
+  const std::vector<result::TrainingRunResult> ranks(3, training);
   json(result::merge_ranks(ranks)).dump();
 }
 
@@ -289,11 +289,11 @@ void read_pt2_archive(const std::string& input) {
 
 // Accepted costs must be written as they were read, and must allow the simulation of a plan.
 void read_costs(const std::string& input) {
-  const auto costs = parse_json(input).get<plan::StepCosts>();
-  if (json(costs).get<plan::StepCosts>() != costs) std::abort();
+  const auto costs = parse_json(input).get<plan::RecordedOpCosts>();
+  if (json(costs).get<plan::RecordedOpCosts>() != costs) std::abort();
   plan::ProgramFacts facts;
   int ops = 0;
-  for (const plan::StepCosts::Run& run : costs.runs) ops = std::max(ops, run.op + 1);
+  for (const plan::RecordedOpCosts::Run& run : costs.runs) ops = std::max(ops, run.op + 1);
   for (const plan::OpPlacement& placement : costs.plan.placements)
     ops = std::max(ops, std::min(placement.op, 1000) + 1);
   if (ops > 1000) return;
@@ -310,7 +310,7 @@ void read_costs(const std::string& input) {
   constexpr plan::TensorPlacement kPlaces[] = {plan::TensorPlacement::recompute, plan::TensorPlacement::host,
                                                plan::TensorPlacement::keep};
   for (int op = 0; op < ops; ++op) plan.placements.push_back({op, "", {kPlaces[op % 3]}, kPlaces[op / 3 % 3]});
-  const plan::StepCosts kept = planner::costs_without_recompute(facts, costs);
+  const plan::RecordedOpCosts kept = planner::costs_without_recompute(facts, costs);
   planner::StepPredictor(facts, kept).predict(plan);
   const planner::Planner planner(facts, kept);
   const int64_t most = planner.predict({}).peak_bytes, least = planner.least_memory({}, "").predicted.peak_bytes;

@@ -32,12 +32,12 @@ TEST_CASE("bytes are copied to pinned memory and back") {
   CHECK(reinterpret_cast<uintptr_t>(slab->data()) % 4096 == 0);
   const auto from = at::randint(256, {bytes}, at::TensorOptions(at::kByte).device(torch_device(*device)));
   auto to = on_device(*device, bytes).zero_();
-  device->wait(Stream::out, device->record(Stream::compute));
-  device->copy(slab->data(), from.data_ptr(), bytes, CopyDirection::to_host, Stream::out);
-  device->wait(Stream::in, device->record(Stream::out));
-  device->wait(Stream::in, device->record(Stream::compute));
-  device->copy(to.data_ptr(), slab->data(), bytes, CopyDirection::to_device, Stream::in);
-  device->wait(Stream::compute, device->record(Stream::in));
+  device->wait(StreamKind::out, device->record(StreamKind::compute));
+  device->copy(slab->data(), from.data_ptr(), bytes, CopyDirection::to_host, StreamKind::out);
+  device->wait(StreamKind::in, device->record(StreamKind::out));
+  device->wait(StreamKind::in, device->record(StreamKind::compute));
+  device->copy(to.data_ptr(), slab->data(), bytes, CopyDirection::to_device, StreamKind::in);
+  device->wait(StreamKind::compute, device->record(StreamKind::in));
   CHECK(at::equal(from, to));
   CHECK(std::memcmp(slab->data(), from.cpu().data_ptr(), static_cast<size_t>(bytes)) == 0);
 }
@@ -57,16 +57,16 @@ TEST_CASE("a batch of copies arrives in stream order even with empty copies in i
   }
   for (int round = 1; round <= 3; ++round) {
     from.fill_(round);
-    device->wait(Stream::out, device->record(Stream::compute));
-    device->copy_batch(out, CopyDirection::to_host, Stream::out);
-    device->wait(Stream::in, device->record(Stream::out));
-    device->copy_batch(in, CopyDirection::to_device, Stream::in);
-    device->wait(Stream::compute, device->record(Stream::in));
+    device->wait(StreamKind::out, device->record(StreamKind::compute));
+    device->copy_batch(out, CopyDirection::to_host, StreamKind::out);
+    device->wait(StreamKind::in, device->record(StreamKind::out));
+    device->copy_batch(in, CopyDirection::to_device, StreamKind::in);
+    device->wait(StreamKind::compute, device->record(StreamKind::in));
     for (int i = 0; i < kCopies; ++i) {
       CAPTURE(i);
       CHECK(at::equal(to.narrow(0, i * bytes, bytes), from.narrow(0, i * bytes, bytes).mul(i % 7 == 0 ? 0 : 1)));
     }
-    device->wait(Stream::out, device->record(Stream::in));
+    device->wait(StreamKind::out, device->record(StreamKind::in));
   }
 }
 
@@ -88,9 +88,9 @@ TEST_CASE("a copy waits for the kernels before its event") {
   for (int round = 1; round <= 5; ++round) {
     for (int i = 0; i < 20; ++i) tensor.fill_(100 + i);  // keeps the device busy
     tensor.fill_(round);
-    device->wait(Stream::out, device->record(Stream::compute));
-    device->copy(slab->data(), tensor.data_ptr(), bytes, CopyDirection::to_host, Stream::out);
-    const auto copied = device->record(Stream::out);
+    device->wait(StreamKind::out, device->record(StreamKind::compute));
+    device->copy(slab->data(), tensor.data_ptr(), bytes, CopyDirection::to_host, StreamKind::out);
+    const auto copied = device->record(StreamKind::out);
     CHECK_FALSE(copied->done());
     copied->synchronize();
     CHECK(copied->done());
@@ -109,15 +109,15 @@ TEST_CASE("the compute stream is the current CUDA stream of the thread") {
   for (int round = 1; round <= 5; ++round) {
     for (int i = 0; i < 20; ++i) tensor.fill_(100 + i);
     tensor.fill_(round);
-    device->wait(Stream::out, device->record(Stream::compute));
-    device->copy(slab->data(), tensor.data_ptr(), bytes, CopyDirection::to_host, Stream::out);
-    device->record(Stream::out)->synchronize();
+    device->wait(StreamKind::out, device->record(StreamKind::compute));
+    device->copy(slab->data(), tensor.data_ptr(), bytes, CopyDirection::to_host, StreamKind::out);
+    device->record(StreamKind::out)->synchronize();
     CHECK(slab->data()[bytes - 1] == round);
     // In the other direction, compute waits for the copy.
     std::memset(slab->data(), 50 + round, static_cast<size_t>(bytes));
-    device->wait(Stream::in, device->record(Stream::compute));
-    device->copy(tensor.data_ptr(), slab->data(), bytes, CopyDirection::to_device, Stream::in);
-    device->wait(Stream::compute, device->record(Stream::in));
+    device->wait(StreamKind::in, device->record(StreamKind::compute));
+    device->copy(tensor.data_ptr(), slab->data(), bytes, CopyDirection::to_device, StreamKind::in);
+    device->wait(StreamKind::compute, device->record(StreamKind::in));
     CHECK(tensor[bytes - 1].item<int>() == 50 + round);
   }
   cuda.exchangeStream(before);
@@ -129,7 +129,7 @@ TEST_CASE("many kept and dropped events are independent") {
   std::vector<EventPtr> kept;
   for (int i = 0; i < 200; ++i) {
     tensor.fill_(i);
-    const auto event = device->record(Stream::compute);
+    const auto event = device->record(StreamKind::compute);
     if (i % 3 == 0) kept.push_back(event);
   }
   device->synchronize();

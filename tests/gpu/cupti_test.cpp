@@ -44,10 +44,10 @@ TEST_CASE("a kernel and both copies are traced with their bytes in each of two r
     trace::Trace trace;
     profiler->start();
     tensor.add_(1);
-    device->wait(Stream::out, device->record(Stream::compute));
-    device->copy(slab->data(), tensor.data_ptr(), kBytes, CopyDirection::to_host, Stream::out);
-    device->wait(Stream::in, device->record(Stream::out));
-    device->copy(tensor.data_ptr(), slab->data(), kBytes, CopyDirection::to_device, Stream::in);
+    device->wait(StreamKind::out, device->record(StreamKind::compute));
+    device->copy(slab->data(), tensor.data_ptr(), kBytes, CopyDirection::to_host, StreamKind::out);
+    device->wait(StreamKind::in, device->record(StreamKind::out));
+    device->copy(tensor.data_ptr(), slab->data(), kBytes, CopyDirection::to_device, StreamKind::in);
     device->synchronize();
     const int64_t end = profiler->now_ns();
     profiler->finish(trace);
@@ -89,9 +89,9 @@ TEST_CASE("kernels are tagged with the part of the model and copies with their t
   profiler->tag_part(9);
   at::mm(square, square);
   profiler->tag_value(trace::ValueId(3));
-  device->copy(slab->data(), tensor.data_ptr(), kBytes, CopyDirection::to_host, Stream::out);
+  device->copy(slab->data(), tensor.data_ptr(), kBytes, CopyDirection::to_host, StreamKind::out);
   profiler->tag_value({});
-  device->copy(tensor.data_ptr(), slab->data(), kBytes, CopyDirection::to_device, Stream::in);
+  device->copy(tensor.data_ptr(), slab->data(), kBytes, CopyDirection::to_device, StreamKind::in);
   profiler->tag_part(0);
   tensor.add_(1);
   const auto parts = profiler->finish(trace);

@@ -16,7 +16,7 @@
 namespace memtune::offload::agreement_test {
 namespace {
 
-using autograd::SavedStorageConsumer;
+using autograd::SavedStorageConsumerRef;
 using tests::Random;
 
 constexpr double kBytesAUs = 800;
@@ -51,7 +51,7 @@ struct SimulatedStep {
   }
 
   planner::SimulatedDeviceMemory memory;
-  planner::SimulatedClock clock;
+  planner::SimulatedComputeAndHostClock clock;
   planner::SimulatedHostTier tier;
   planner::TransferSimulator copies;
 };
@@ -92,7 +92,7 @@ class Steps {
 
  private:
   struct Value {
-    SavedStorageConsumer use = {};
+    SavedStorageConsumerRef use = {};
     at::Tensor tensor;  // while the forward holds it
     int op, block;
     int source;                          // simulated, while the forward holds it
@@ -121,7 +121,7 @@ class Steps {
     return settings;
   }
 
-  schedule::TransferSchedule& copies() { return simulated_->copies.schedule(); }
+  schedule::ActivationTransferScheduler& copies() { return simulated_->copies.schedule(); }
   planner::SimulatedDeviceMemory& memory() { return simulated_->memory; }
 
   void compare(const std::string& after) {
@@ -182,9 +182,9 @@ class Steps {
       copies().count_checkpoint_input();
     }
     const autograd::SavedStorage::Origin origin{};
-    value.use = SavedStorageConsumer(
+    value.use = SavedStorageConsumerRef(
         std::make_shared<autograd::SavedStorage>(value.tensor.storage(), origin, plan::TensorPlacement::host),
-        SavedStorageConsumer::ConsumerKind::backward);
+        SavedStorageConsumerRef::ConsumerKind::backward);
     engine_.start_offload(*value.use, op);
     if (copies().takes(bytes))
       value.transfer = simulated_->copies.start_offload(value.source, bytes, bytes, /*on_disk=*/false, op);

@@ -12,8 +12,8 @@ namespace memtune::offload::offload_engine_test {
 namespace {
 
 using autograd::SavedStorage;
-using autograd::SavedStorageConsumer;
-using device::Stream;
+using autograd::SavedStorageConsumerRef;
+using device::StreamKind;
 
 // Streams run only when something waits for them, at the latest moment that is allowed. A copy that nothing waited for
 // has not happened.
@@ -30,11 +30,11 @@ plan::TransferSettings settings(int64_t stash, int64_t prefetch) {
 }
 
 // Offloads a tensor of 1 KiB whose elements are all `content`. The step then drops it.
-SavedStorageConsumer sent(OffloadEngine& offload, float content, at::Tensor* keep = nullptr) {
+SavedStorageConsumerRef sent(OffloadEngine& offload, float content, at::Tensor* keep = nullptr) {
   at::Tensor tensor = at::full({256}, content);
-  SavedStorageConsumer use(
+  SavedStorageConsumerRef use(
       std::make_shared<SavedStorage>(tensor.storage(), SavedStorage::Origin{}, plan::TensorPlacement::host),
-      SavedStorageConsumer::ConsumerKind::backward);
+      SavedStorageConsumerRef::ConsumerKind::backward);
   offload.start_offload(*use);
   if (keep) *keep = tensor;
   return use;
@@ -58,7 +58,7 @@ void learn_reverse(LazyDevice& device, OffloadEngine& offload, int count) {
   device.use = {};
   offload.begin_learning();
   offload.begin_step();
-  std::vector<SavedStorageConsumer> values;
+  std::vector<SavedStorageConsumerRef> values;
   for (int i = 0; i < count; ++i) values.push_back(sent(offload, 0));
   offload.begin_head();
   offload.end_forward();
@@ -113,7 +113,7 @@ TEST_CASE("two sources may wait while the peak is unknown and later as many as d
   LazyDevice device;
   tier::HostTier tier(device, 1 << 16, 0, nullptr);
   OffloadEngine offload(device, settings(/*stash=*/1 << 20, 0), tier);
-  std::vector<SavedStorageConsumer> values;
+  std::vector<SavedStorageConsumerRef> values;
   const auto start_offload = [&](int count) {
     for (int i = 0; i < count; ++i) values.push_back(sent(offload, static_cast<float>(i)));
   };
@@ -139,7 +139,7 @@ TEST_CASE("offload by tensors makes compute wait for nothing at the end of a blo
   tier::HostTier tier(device, 1 << 16, 0, nullptr);
   OffloadEngine offload(device, settings(/*stash=*/1 << 20, 0), tier);
   learn(device, offload, /*peak=*/1 << 20);
-  std::vector<SavedStorageConsumer> values;
+  std::vector<SavedStorageConsumerRef> values;
   for (int block = 0; block < 4; ++block) {
     values.push_back(sent(offload, static_cast<float>(block)));
     offload.end_block();
@@ -156,7 +156,7 @@ TEST_CASE("offload by blocks copies at the end of a block and keeps the sources 
   grouped.prefetch_blocks = 1;
   OffloadEngine offload(device, grouped, tier);
   learn_reverse(device, offload, 6);
-  std::vector<SavedStorageConsumer> values;
+  std::vector<SavedStorageConsumerRef> values;
   for (int block = 0; block < 3; ++block) {
     for (int i = 0; i < 2; ++i) values.push_back(sent(offload, static_cast<float>(2 * block + i)));
     CHECK(offload.counters().out_bytes == 2048 * block);
@@ -243,7 +243,7 @@ TEST_CASE("sources are released in the same places whether copies have ended or 
       tier::HostTier tier(device, 1 << 16, 0, nullptr);
       OffloadEngine offload(device, settings(/*stash=*/3 << 10, 0), tier);
       if (learned) learn_reverse(device, offload, 6);
-      std::vector<SavedStorageConsumer> values;
+      std::vector<SavedStorageConsumerRef> values;
       std::vector<bool>& here = live.emplace_back();
       for (int i = 0; i < 6; ++i) {
         values.push_back(sent(offload, static_cast<float>(i)));
@@ -371,7 +371,7 @@ TEST_CASE("a transfer destroyed in any state leaks nothing and leaves no copy in
     value.end();
     CHECK(tier.pool().leased_bytes() == 0);
     // The engine has waited for the copies that read the source or write the target.
-    for (Stream stream : {Stream::out, Stream::in}) CHECK(device.idle(stream));
+    for (StreamKind stream : {StreamKind::out, StreamKind::in}) CHECK(device.idle(stream));
     offload.begin_step();
     auto next = sent(offload, 2);
     next->bytes();

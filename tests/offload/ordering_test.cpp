@@ -12,8 +12,8 @@
 namespace memtune::offload::ordering_test {
 namespace {
 
-using autograd::SavedStorageConsumer;
-using device::Stream;
+using autograd::SavedStorageConsumerRef;
+using device::StreamKind;
 using tests::QueueDevice;
 using tests::Random;
 using Compute = QueueDevice::Compute;
@@ -27,7 +27,7 @@ class StreamOrderedMemory final : public tests::WatchedMemory {
 
  private:
   void overwrite(void* data, size_t bytes) {
-    device_.enqueue(Stream::compute, [=] { std::memset(data, 0xFF, bytes); });
+    device_.enqueue(StreamKind::compute, [=] { std::memset(data, 0xFF, bytes); });
   }
   void allocated(void* data, size_t bytes) override { overwrite(data, bytes); }
   void freed(void* data, size_t bytes, c10::DataPtr memory) override {
@@ -67,7 +67,7 @@ class Steps {
 
  private:
   struct Value {
-    SavedStorageConsumer use;
+    SavedStorageConsumerRef use;
     at::Tensor tensor;  // while the forward holds it
     float content;
   };
@@ -87,13 +87,13 @@ class Steps {
   void fill(const at::Tensor& tensor, float content) {
     float* data = tensor.data_ptr<float>();
     const int64_t count = tensor.numel();
-    device_.enqueue(Stream::compute, [=] { std::fill_n(data, count, content); });
+    device_.enqueue(StreamKind::compute, [=] { std::fill_n(data, count, content); });
   }
 
   void expect(const at::Storage& storage, float content) {
     const auto* data = static_cast<const float*>(storage.data());
     const size_t count = storage.nbytes() / sizeof(float);
-    device_.enqueue(Stream::compute,
+    device_.enqueue(StreamKind::compute,
                     [=, this] { wrong_ += std::any_of(data, data + count, [=](float x) { return x != content; }); });
   }
 
@@ -104,8 +104,8 @@ class Steps {
       fill(tensor, content);
       auto value = std::make_shared<autograd::SavedStorage>(tensor.storage(), autograd::SavedStorage::Origin{},
                                                             plan::TensorPlacement::host);
-      values_.push_back(
-          {SavedStorageConsumer(std::move(value), SavedStorageConsumer::ConsumerKind::backward), tensor, content});
+      values_.push_back({SavedStorageConsumerRef(std::move(value), SavedStorageConsumerRef::ConsumerKind::backward),
+                         tensor, content});
       offload_.start_offload(*values_.back().use);
       for (Value& value : values_) forward_goes_on(value);
       if (random_.one_in(3)) offload_.end_block();

@@ -14,7 +14,7 @@ using namespace memtune::test;
 namespace {
 
 // Prints a row as "0-1: keep 3 12MiB recompute 1 4MiB".
-std::string shown(const BlockRangePlacements& row) {
+std::string shown(const BlockRangePlacementTotals& row) {
   std::string text = row.blocks + ":";
   for (size_t place = 0; place < row.sums.size(); ++place) {
     const PlacementTotal& sum = row.sums[place];
@@ -28,7 +28,7 @@ std::string shown(const BlockRangePlacements& row) {
 std::vector<std::string> shown(const std::string& spec, const ProgramFacts& facts) {
   std::vector<std::string> rows;
   const PlanSummary summary = summarize(plan_of(spec, facts), facts);
-  for (const BlockRangePlacements& row : summary.rows) rows.push_back(shown(row));
+  for (const BlockRangePlacementTotals& row : summary.rows) rows.push_back(shown(row));
   rows.push_back(shown(summary.total));
   return rows;
 }

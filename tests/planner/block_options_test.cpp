@@ -14,16 +14,16 @@ namespace memtune::block_options_test {
 using namespace memtune;
 using namespace memtune::planner;
 using namespace memtune::test;
-using plan::MemoryNode;
+using plan::OpAllocationNode;
 using plan::OpMemoryAccessGraph;
-using plan::StepCosts;
+using plan::RecordedOpCosts;
 
 namespace {
 
 struct Decoder {
   ProgramFacts facts = decoder(3);
   OpMemoryAccessGraph graph{facts};
-  StepCosts costs = costs_of(facts, decoder_ms(facts));
+  RecordedOpCosts costs = costs_of(facts, decoder_ms(facts));
 
   std::vector<BlockOptionSet> options(const BlockOptionSettings& limits = {}) const {
     return block_options(facts, graph, costs, limits);
@@ -39,7 +39,7 @@ BlockOption as_planned(const Decoder& decoder, const Plan& plan) {
   const std::vector<bool> needed = plan::needed_in_backward(decoder.graph, draft);
   BlockOption found;
   for (size_t i = 0; i < needed.size(); ++i) {
-    const MemoryNode& memory = decoder.graph.memories()[i];
+    const OpAllocationNode& memory = decoder.graph.memories()[i];
     if (decoder.facts.ops[memory.op].block != 0 || !needed[i]) continue;
     const TensorPlacement place = draft.place(memory);
     if (place == TensorPlacement::keep) found.resident_bytes += memory.bytes;
@@ -91,8 +91,8 @@ TEST_CASE("a tensor that another block reads is never recomputed but may be offl
   int moves = 0;
   const BlockOptionSet block = decoder.options()[1];
   for (const BlockOption& option : block.options)
-    for (const MemoryNodePlacement& placed : option.places) {
-      const MemoryNode& memory = decoder.graph.memories()[placed.memory];
+    for (const ActivationStoragePlacement& placed : option.places) {
+      const OpAllocationNode& memory = decoder.graph.memories()[placed.memory];
       CHECK(decoder.facts.ops[memory.op].block == 0);
       CHECK_FALSE((memory.crosses && placed.place == TensorPlacement::recompute));
       moves += memory.crosses;
@@ -126,10 +126,10 @@ TEST_CASE("a cast that a matmul saved is recomputed at the cost of one pass over
   builder.measured(8 * kMiB, true);
   builder.op("aten::linear", {in});
   builder.measured(8 * kMiB, false, 1, 4 * kMiB);
-  StepCosts costs = costs_of(builder.facts, {8, 100});
+  RecordedOpCosts costs = costs_of(builder.facts, {8, 100});
   costs.values = {{.run = 0, .output = 0, .bytes = 8 * kMiB},
                   {.run = 1, .output = kPrivateSave, .bytes = 3 * kMiB, .cast_of = 0},
-                  {.run = 1, .output = kPrivateSave, .bytes = 1 * kMiB, .cast_of = StepCosts::kCastOfOther}};
+                  {.run = 1, .output = kPrivateSave, .bytes = 1 * kMiB, .cast_of = RecordedOpCosts::kCastOfOther}};
   costs.runs[0].makes = {0};
   const OpMemoryAccessGraph graph(builder.facts);
   const auto options = block_options(builder.facts, graph, costs, {})[1].options;
@@ -150,7 +150,7 @@ TEST_CASE("blocks of the same structure have the same options with averaged time
   CHECK(blocks[0].structure != blocks[1].structure);
   for (size_t i = 0; i < blocks[1].options.size(); ++i) {
     CHECK(blocks[1].options[i].recompute_ms == blocks[2].options[i].recompute_ms);
-    for (const MemoryNodePlacement& placed : blocks[2].options[i].places)
+    for (const ActivationStoragePlacement& placed : blocks[2].options[i].places)
       CHECK(decoder.facts.ops[decoder.graph.memories()[placed.memory].op].block == 1);
   }
   CHECK(blocks[1].options.back().recompute_ms ==
@@ -164,7 +164,7 @@ TEST_CASE("small tensors are not offloaded unless the limits allow it") {
   builder.op("aten::linear", {builder.input()});
   builder.measured(1000, true);
   const OpMemoryAccessGraph graph(builder.facts);
-  const StepCosts costs = costs_of(builder.facts, {1});
+  const RecordedOpCosts costs = costs_of(builder.facts, {1});
   const auto most_moved = [&](const BlockOptionSettings& limits) {
     const auto options = block_options(builder.facts, graph, costs, limits)[1].options;
     return std::ranges::max(options, {}, &BlockOption::offloaded_bytes).offloaded_bytes;

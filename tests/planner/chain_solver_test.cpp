@@ -255,7 +255,7 @@ TEST_CASE("long decoder chains are solved in time and within 0.3 percent of the 
         for (int i = 0; i < times; ++i) simulate(chain, std::vector<int>(chain.blocks.size(), i % 2));
       });
       CHECK(solved <=
-            simulated / times * static_cast<double>(ChainSolverOptions().labels * chain.blocks[0].options.size()));
+            simulated / times * static_cast<double>(ChainSolverEffort().labels * chain.blocks[0].options.size()));
       REQUIRE(plan);
       CHECK(plan->cost.ms <= lower_bound_ms(chain) * 1.003);
     }

@@ -26,7 +26,8 @@ json read(const std::filesystem::path& file) {
 int main(int count, char** arguments) {
   if (count != 5) return 2;
   const plan::ProgramFacts facts = read(arguments[2])["facts"];
-  const plan::StepCosts costs = planner::costs_without_recompute(facts, read(arguments[1]).get<plan::StepCosts>());
+  const plan::RecordedOpCosts costs =
+      planner::costs_without_recompute(facts, read(arguments[1]).get<plan::RecordedOpCosts>());
   const std::filesystem::path folder = arguments[4];
   const plan::OpMemoryAccessGraph graph(facts);
   const planner::BlockOptionSettings limits{.most = std::atoi(arguments[3])};

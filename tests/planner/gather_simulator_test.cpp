@@ -19,10 +19,10 @@
 namespace memtune::gather_simulator_test {
 
 using namespace memtune;
-using plan::StepCosts;
+using plan::RecordedOpCosts;
 using plan::TensorPlacement;
 using planner::StepPrediction;
-using Kind = StepCosts::Moment::Kind;
+using Kind = RecordedOpCosts::Moment::Kind;
 
 namespace {
 
@@ -52,9 +52,9 @@ plan::ProgramFacts facts() {
   return facts;
 }
 
-StepCosts recorded(const std::string& reshard = "always", double gather_ms = 3) {
+RecordedOpCosts recorded(const std::string& reshard = "always", double gather_ms = 3) {
   const Gathered there = gathered(reshard);
-  StepCosts costs;
+  RecordedOpCosts costs;
   costs.sharding.ranks = 2;
   costs.sharding.reshard = reshard;
   costs.sharding.units = {{"block 0", 1000, gather_ms}, {"block 1", 1000, gather_ms}};
@@ -98,7 +98,7 @@ plan::Plan placed(TensorPlacement place, const std::vector<int>& ops) {
 }
 plan::Plan again(const std::vector<int>& ops) { return placed(TensorPlacement::recompute, ops); }
 
-StepPrediction predict(const StepCosts& costs, const plan::Plan& plan) {
+StepPrediction predict(const RecordedOpCosts& costs, const plan::Plan& plan) {
   const plan::ProgramFacts program = facts();
   return planner::StepPredictor(program, costs).predict(plan);
 }
@@ -116,7 +116,7 @@ TEST_CASE("a simulated sharded step that keeps everything equals the recorded on
 }
 
 TEST_CASE("a unit that a recomputed op reads early is resident with the unit of the node") {
-  StepCosts costs = recorded();
+  RecordedOpCosts costs = recorded();
   costs.moments[6].peak_bytes += 1150;  // of op1's backward, which reads unit 0 alone
   CHECK(predict(costs, {}).peak_bytes == 3350);
   const StepPrediction step = predict(costs, again({1}));  // for op2's backward
@@ -150,7 +150,7 @@ TEST_CASE("units that forward gathered are not gathered again for recomputation"
 }
 
 TEST_CASE("units that are never freed are gathered once for all micro-batches") {
-  StepCosts costs = recorded("never");
+  RecordedOpCosts costs = recorded("never");
   costs.passes = 2;
   CHECK(predict(costs, {}).gathered_bytes == 2000);
   costs = recorded();
@@ -162,7 +162,7 @@ TEST_CASE("no plan of a sharded step is predicted faster than the lower bound") 
   const plan::ProgramFacts program = facts();
   for (const char* reshard : {"always", "after-backward", "never"}) {
     CAPTURE(reshard);
-    const StepCosts costs = recorded(reshard);
+    const RecordedOpCosts costs = recorded(reshard);
     const planner::StepPredictor model(program, costs);
     const planner::StepTimeLowerBound bound(model.tables(), costs, model.unmodelled(),
                                             1000);  // no value is so large, so none is offloaded
@@ -179,10 +179,10 @@ TEST_CASE("no plan of a sharded step is predicted faster than the lower bound") 
 
 TEST_CASE("a sharded step with recomputation gives the costs of one that keeps everything") {
   const plan::ProgramFacts program = facts();
-  StepCosts none = recorded("always", 5);
+  RecordedOpCosts none = recorded("always", 5);
   none.sharding.reads[2].wait_ms = 1;
   none.step_ms = 14;
-  StepCosts made = none;
+  RecordedOpCosts made = none;
   made.plan = again({1, 2, 3});
   {
     const planner::StepSimulationTables tables(program, none);
@@ -213,7 +213,7 @@ TEST_CASE("a sharded step with recomputation gives the costs of one that keeps e
     CHECK(made.step_ms == 21);
   }
   CHECK(made.before_peak_bytes != none.before_peak_bytes);
-  const StepCosts kept = planner::costs_without_recompute(program, made);
+  const RecordedOpCosts kept = planner::costs_without_recompute(program, made);
   CHECK(kept.step_ms == doctest::Approx(14));
   CHECK(kept.rerun_ratio == doctest::Approx(1));
   CHECK(kept.moments.size() == none.moments.size());

@@ -15,10 +15,10 @@ namespace memtune::machine_scaled_costs_test {
 
 using namespace memtune;
 using plan::MachineProfile;
-using plan::StepCosts;
+using plan::RecordedOpCosts;
 using planner::MachineScaledCostRange;
 using planner::scale_costs;
-using Kind = StepCosts::Moment::Kind;
+using Kind = RecordedOpCosts::Moment::Kind;
 
 namespace {
 
@@ -34,7 +34,7 @@ const MachineProfile kHere = machine(1, 1);
 
 struct Step {
   plan::ProgramFacts facts;
-  StepCosts costs;
+  RecordedOpCosts costs;
 
   MachineScaledCostRange on(const MachineProfile& to) const { return scale_costs(facts, costs, kHere, to, "bfloat16"); }
 };
@@ -90,7 +90,7 @@ TEST_CASE("costs stay unchanged on the machine that measured even under another 
 
 TEST_CASE("faster memory and arithmetic shorten the ops that they bound and keep the share of the peak") {
   const Step one = step();
-  const StepCosts memory = one.on(machine(1, 4)).likely;
+  const RecordedOpCosts memory = one.on(machine(1, 4)).likely;
   CHECK(memory.runs[0].ms == doctest::Approx(1));
   CHECK(memory.runs[1].ms == doctest::Approx(8));
   CHECK(memory.moments[4].ms == doctest::Approx(16));  // of the matmul
@@ -98,7 +98,7 @@ TEST_CASE("faster memory and arithmetic shorten the ops that they bound and keep
   CHECK(memory.before_ms == doctest::Approx(0.125));
   CHECK(memory.after_ms == doctest::Approx(0.75));
   CHECK(memory.step_ms == doctest::Approx(0.875 + 2 * (12 + 15 / 4.)));
-  const StepCosts arithmetic = one.on(machine(1.25, 1)).likely;
+  const RecordedOpCosts arithmetic = one.on(machine(1.25, 1)).likely;
   CHECK(arithmetic.runs[0].ms == doctest::Approx(4));
   CHECK(arithmetic.runs[1].ms == doctest::Approx(8 / 1.25));
   CHECK(one.on(machine(100, 1)).likely.runs[1].ms == doctest::Approx(6));  // then 3 ms of memory bound it, not 4
@@ -152,7 +152,7 @@ TEST_CASE("memory stays unchanged and PCIe bandwidth is the other machine's if k
   to.link_out_gb_per_s = 50;
   to.link_in_gb_per_s = 40;
   one.costs.copy_slowdown = 0.1;  // copies now take 45 / 4 of the memory instead of 20
-  const StepCosts scaled = one.on(to).most;
+  const RecordedOpCosts scaled = one.on(to).most;
   CHECK(scaled.copy_slowdown == doctest::Approx(0.1 * 45 / 20 / 4));
   CHECK((scaled.out_gb_per_s == 50 && scaled.in_gb_per_s == 40));
   CHECK(scaled.runs[2].before_bytes == 100);
@@ -166,7 +166,7 @@ TEST_CASE("a device that waits for the host gets slower only if its own work tak
   Step one = step(10);
   for (auto& run : one.costs.runs) run.host_ms = run.ms;
   for (auto& moment : one.costs.moments) moment.host_ms = moment.ms;
-  const StepCosts fast = one.on(machine(10, 10)).likely;
+  const RecordedOpCosts fast = one.on(machine(10, 10)).likely;
   for (size_t i = 0; i < 4; ++i) CHECK(fast.runs[i].ms == doctest::Approx(one.costs.runs[i].ms));
   for (size_t i = 0; i < 8; ++i) CHECK(fast.moments[i].ms == doctest::Approx(one.costs.moments[i].ms));
   CHECK(one.on(machine(1 / 3., 1 / 3.)).likely.runs[1].ms == doctest::Approx(40));
@@ -198,17 +198,17 @@ TEST_CASE("a view takes no device time even if the host takes long for it") {
 
 TEST_CASE("a host that waits for room in the queue of a busy device does not bound it") {
   Step one = step();
-  const StepCosts pass = one.costs;
+  const RecordedOpCosts pass = one.costs;
   for (int i = 0; i < 3; ++i) one.costs.runs.insert(one.costs.runs.end(), pass.runs.begin(), pass.runs.end());
   for (size_t i = 8; i < 16; ++i) one.costs.runs[i].host_ms = one.costs.runs[i].ms;  // it is far ahead by then
-  const StepCosts fast = one.on(machine(1, 4)).likely;
+  const RecordedOpCosts fast = one.on(machine(1, 4)).likely;
   for (size_t i = 0; i < 16; i += 4) CHECK(fast.runs[i].ms == doctest::Approx(1));
 }
 
 TEST_CASE("an op that makes the host wait for the device scales with the device's work") {
   Step one = step();
   one.costs.runs[2].host_ms = 16;  // 4 + 8 + 4 of the device
-  const StepCosts fast = one.on(machine(4, 4)).likely;
+  const RecordedOpCosts fast = one.on(machine(4, 4)).likely;
   CHECK(fast.runs[2].ms == doctest::Approx(1));
 }
 
@@ -218,7 +218,7 @@ TEST_CASE("with issue times the device's own time is known and the host's stays"
   for (size_t i = 0; i < one.costs.moments.size(); ++i) one.costs.issue.moments.push_back({0.01, false});
   const planner::StepPredictor recorded(one.facts, one.costs);
   one.costs.step_ms /= recorded.tables().scale;  // as recorded
-  const StepCosts same = one.on(machine(1.0001, 1)).likely, fast = one.on(machine(1, 4)).likely;
+  const RecordedOpCosts same = one.on(machine(1.0001, 1)).likely, fast = one.on(machine(1, 4)).likely;
   CHECK_FALSE(same.has_issue_times());
   CHECK(same.step_ms == doctest::Approx(one.costs.step_ms).epsilon(0.01));
   CHECK(same.runs[0].ms == doctest::Approx(10).epsilon(0.01));  // 4 ms of the device, and what it waits

@@ -25,7 +25,7 @@ struct Decoder {
     costs.out_gb_per_s = costs.in_gb_per_s = gb_per_s;
   }
   ProgramFacts facts;
-  plan::StepCosts costs;
+  plan::RecordedOpCosts costs;
 };
 
 // Returns the least time within the budget over all choices of one option per part.
@@ -51,7 +51,7 @@ std::optional<double> least_ms(const Decoder& decoder, int64_t budget_bytes) {
 
 TEST_CASE("plans use the disk only if host memory is short and they fit all three budgets") {
   const ProgramFacts facts = decoder(6);
-  plan::StepCosts costs = step_of(facts, decoder_ms(facts));
+  plan::RecordedOpCosts costs = step_of(facts, decoder_ms(facts));
   costs.out_gb_per_s = costs.in_gb_per_s = 25;
   costs.disk_write_gb_per_s = costs.disk_read_gb_per_s = 20;
   PlanLimits limits{6656 * kMiB, 256 * kMiB, 0};

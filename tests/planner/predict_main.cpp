@@ -68,7 +68,7 @@ int main(int count, char** arguments) try {
   if (count < 2 || count > 4) return 2;
   const std::filesystem::path run = arguments[1];
   std::vector<std::filesystem::path> trials;
-  plan::StepCosts costs;
+  plan::RecordedOpCosts costs;
   for (const auto& entry : std::filesystem::directory_iterator(run / "trials")) {
     if (std::filesystem::exists(entry.path() / "measurement.json")) trials.push_back(entry.path());
     if (std::filesystem::exists(entry.path() / "costs.json")) costs = read(entry.path() / "costs.json");

@@ -18,10 +18,10 @@
 namespace memtune::state_simulator_test {
 namespace {
 
-using plan::StepCosts;
+using plan::RecordedOpCosts;
 using plan::TensorPlacement;
 using planner::StepPrediction;
-using Kind = StepCosts::Moment::Kind;
+using Kind = RecordedOpCosts::Moment::Kind;
 
 constexpr int kLoss = 4;
 constexpr int64_t kLasting = 7000;
@@ -39,8 +39,8 @@ plan::ProgramFacts facts() {
   return facts;
 }
 
-StepCosts recorded(double gb_per_s) {
-  StepCosts costs;
+RecordedOpCosts recorded(double gb_per_s) {
+  RecordedOpCosts costs;
   for (int i = 0; i <= kLoss; ++i) {
     const int64_t made = i == kLoss ? 0 : 100;
     costs.values.push_back({.run = i, .bytes = made});
@@ -74,7 +74,7 @@ plan::Plan offloaded(TensorPlacement parameters, TensorPlacement moments, const 
   return plan;
 }
 
-StepPrediction predict(const StepCosts& costs, const plan::Plan& plan) {
+StepPrediction predict(const RecordedOpCosts& costs, const plan::Plan& plan) {
   const plan::ProgramFacts program = facts();
   return planner::StepPredictor(program, costs).predict(plan);
 }
@@ -109,7 +109,7 @@ TEST_CASE("compute waits for copies that take longer than what they overlap") {
 }
 
 TEST_CASE("clipped gradients go to host memory and are updated in the next forward") {
-  StepCosts costs = recorded(0);
+  RecordedOpCosts costs = recorded(0);
   costs.states.clips = true;
   const StepPrediction step = predict(costs, kAll);
   CHECK(step.host_peak_bytes == 8000);
@@ -120,12 +120,12 @@ TEST_CASE("clipped gradients go to host memory and are updated in the next forwa
 }
 
 TEST_CASE("recorded states are read back and a damaged table is refused") {
-  const StepCosts costs = recorded(1);
+  const RecordedOpCosts costs = recorded(1);
   const nlohmann::json json = costs;
-  CHECK(json.get<StepCosts>() == costs);
+  CHECK(json.get<RecordedOpCosts>() == costs);
   nlohmann::json damaged = json;
   damaged["states"]["units"]["rows"][0][1] = -3;
-  CHECK_THROWS(damaged.get<StepCosts>());
+  CHECK_THROWS(damaged.get<RecordedOpCosts>());
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace memtune::cpu_profiler_test {
 
 using namespace memtune;
 using device::CopyDirection;
-using device::Stream;
+using device::StreamKind;
 using trace::EventKind;
 
 namespace {
@@ -54,16 +54,16 @@ TEST_CASE("a wait splits compute in two events and copies have their own tracks"
   std::string device_bytes(1000, 'a'), host_bytes(1000, '.');
   trace::Trace trace;
   profiler->start();
-  device.wait(Stream::out, gate);
-  device.copy(host_bytes.data(), device_bytes.data(), 1000, CopyDirection::to_host, Stream::out);
-  device.wait(Stream::in, device.record(Stream::out));
-  device.copy(device_bytes.data(), host_bytes.data(), 500, CopyDirection::to_device, Stream::in);
-  const auto back = device.record(Stream::in);
+  device.wait(StreamKind::out, gate);
+  device.copy(host_bytes.data(), device_bytes.data(), 1000, CopyDirection::to_host, StreamKind::out);
+  device.wait(StreamKind::in, device.record(StreamKind::out));
+  device.copy(device_bytes.data(), host_bytes.data(), 500, CopyDirection::to_device, StreamKind::in);
+  const auto back = device.record(StreamKind::in);
   std::thread opener([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
     gate->open();
   });
-  device.wait(Stream::compute, back);
+  device.wait(StreamKind::compute, back);
   opener.join();
   profiler->finish(trace);
 
@@ -92,7 +92,7 @@ TEST_CASE("a copy on the compute stream does not count as compute") {
   std::string from(8 << 20, 'a'), to(8 << 20, '.');
   trace::Trace trace;
   profiler->start();
-  device.copy(to.data(), from.data(), 8 << 20, CopyDirection::to_host, Stream::compute);
+  device.copy(to.data(), from.data(), 8 << 20, CopyDirection::to_host, StreamKind::compute);
   profiler->finish(trace);
   const auto copies = of_kind(trace, EventKind::copy_out);
   REQUIRE(copies.size() == 1);
@@ -108,7 +108,7 @@ TEST_CASE("a second trace starts at 0 again and has no events of the first") {
   std::string from = "abcd", to = "....";
   trace::Trace first, second;
   profiler->start();
-  device.copy(to.data(), from.data(), 4, CopyDirection::to_host, Stream::out);
+  device.copy(to.data(), from.data(), 4, CopyDirection::to_host, StreamKind::out);
   profiler->finish(first);
   CHECK(of_kind(first, EventKind::copy_out).size() == 1);
   profiler->start();

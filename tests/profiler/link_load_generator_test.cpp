@@ -8,14 +8,14 @@ namespace memtune::link_load_generator_test {
 
 using namespace memtune;
 using device::CopyDirection;
-using device::Stream;
+using device::StreamKind;
 
 namespace {
 
 struct CountingDevice final : tests::QueueDevice {
   CountingDevice() : QueueDevice(Compute::queued) {}
-  void copy(void* to, const void* from, int64_t bytes, CopyDirection direction, Stream stream) override {
-    CHECK((stream == Stream::out) == (direction == CopyDirection::to_host));
+  void copy(void* to, const void* from, int64_t bytes, CopyDirection direction, StreamKind stream) override {
+    CHECK((stream == StreamKind::out) == (direction == CopyDirection::to_host));
     moved[direction == CopyDirection::to_host ? 0 : 1] += bytes;
     QueueDevice::copy(to, from, bytes, direction, stream);
   }
@@ -41,10 +41,10 @@ TEST_CASE("copies back run after copies out and a short PCIe load still has both
   CHECK(device.moved[0] > 0);
   CHECK(device.moved[1] == device.moved[0]);
   CHECK(load.ms() == doctest::Approx(double(device.moved[0]) / 25e6));
-  CHECK(!device.idle(Stream::in));
-  CHECK(!device.done(Stream::out));
+  CHECK(!device.idle(StreamKind::in));
+  CHECK(!device.done(StreamKind::out));
   device.synchronize();
-  CHECK(device.idle(Stream::in));
+  CHECK(device.idle(StreamKind::in));
 }
 
 }  // namespace memtune::link_load_generator_test

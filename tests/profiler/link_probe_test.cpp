@@ -17,7 +17,7 @@ namespace memtune::link_probe_test {
 
 using namespace memtune;
 using device::CopyDirection;
-using device::Stream;
+using device::StreamKind;
 using profiler::probe_links_together;
 using std::chrono::milliseconds;
 
@@ -30,14 +30,14 @@ std::atomic<int> copying;
 // A device whose copies take a known time and move nothing.
 struct SlowDevice final : tests::QueueDevice {
   SlowDevice() : QueueDevice(Compute::queued) { copying = 0; }
-  std::unique_ptr<device::HostSlab> allocate_host(int64_t bytes, bool pinned) override {
+  std::unique_ptr<device::HostBuffer> allocate_host(int64_t bytes, bool pinned) override {
     std::this_thread::sleep_for(late);
     host_pinned = pinned;
     return QueueDevice::allocate_host(bytes, pinned);
   }
-  void copy(void*, const void*, int64_t bytes, CopyDirection direction, Stream stream) override {
+  void copy(void*, const void*, int64_t bytes, CopyDirection direction, StreamKind stream) override {
     if (direction == fails) throw DeviceError("the link is gone");
-    if (bytes != int64_t(kBytes) || stream != (direction == CopyDirection::to_host ? Stream::out : Stream::in))
+    if (bytes != int64_t(kBytes) || stream != (direction == CopyDirection::to_host ? StreamKind::out : StreamKind::in))
       odd = true;
     enqueue(stream, [this, direction] {
       most_copying = std::max(most_copying, ++copying);
@@ -94,8 +94,8 @@ TEST_CASE("the bandwidth of each device is its own bytes in its own time by dire
   for (SlowDevice* device : {&quick, &slow}) {
     CHECK(device->host_pinned);
     CHECK_FALSE(device->odd);
-    CHECK(device->idle(Stream::out));
-    CHECK(device->idle(Stream::in));
+    CHECK(device->idle(StreamKind::out));
+    CHECK(device->idle(StreamKind::in));
   }
 }
 

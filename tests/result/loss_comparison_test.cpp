@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "core/answer/result/recommend.h"
-#include "core/answer/result/trial_comparator.h"
+#include "core/answer/result/work_normalized_trial_comparator.h"
 
 namespace memtune::loss_comparison_test {
 

@@ -44,8 +44,8 @@ Measurement full() {
   m.trained_tensors = 20;
   m.tensors_without_gradient = 16;
   m.period = {4, 11.5, 420};
-  m.time_shares =
-      TimeShares{0.25, 0.125, 0.25, 0.125, 0.0625, 0.0625, 0.0625, 0.0625, 2, true, true, "trl", {{"fused", "x"}}};
+  m.time_shares = TrainingPhaseTimeShares{0.25,   0.125, 0.25, 0.125, 0.0625, 0.0625,          0.0625,
+                                          0.0625, 2,     true, true,  "trl",  {{"fused", "x"}}};
   m.gradients = {true, false, 0.125, "layers.0.weight", "none", true};
   m.losses = {true, true, 2, 10.5, 10.25, 0.125, "own", 3};
   m.dtype = "bfloat16";

@@ -23,7 +23,7 @@ std::string text(const char* key, const std::vector<TrialRow>& rows, size_t of =
 
 TEST_CASE("every metric has a unique key") {
   std::set<std::string> keys;
-  for (const Metric& each : metrics()) CHECK_MESSAGE(keys.insert(each.key).second, each.key);
+  for (const MetricDefinition& each : metrics()) CHECK_MESSAGE(keys.insert(each.key).second, each.key);
   CHECK_THROWS_AS(metric("no such"), std::out_of_range);
 }
 

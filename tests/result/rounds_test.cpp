@@ -76,7 +76,7 @@ TEST_CASE("a trial must be faster with 99 % confidence to be chosen among severa
   const TrialRow luck = measured("luck", {{94, 100}, {90, 100}, {92, 100}}, 12);
   const TrialRow faster = measured("faster", {{92, 100}, {92, 100}, {92.5, 100}}, 12);
   CHECK(ratio_of(luck.measurement, none.measurement).high < 1);
-  CHECK(ratio_of(luck.measurement, none.measurement, ConfidenceLevel::percent99).high ==
+  CHECK(ratio_of(luck.measurement, none.measurement, ConfidenceIntervalLevel::percent99).high ==
         doctest::Approx(1.0421).epsilon(1e-3));
   CHECK(recommend(std::vector<TrialRow>{none, luck}, 0, Goal::throughput).strategy == "none");
   CHECK(recommend(std::vector<TrialRow>{none, faster}, 0, Goal::throughput).strategy == "faster");
@@ -100,12 +100,13 @@ TEST_CASE("two trials are compared with each other in each round and not by way 
   const std::vector<TrialRow> rows = {measured("none", {{100, 100}, {100, 100}, {100, 100}}, 9),
                                       measured("fast", {{110, 100}, {130, 100}, {150, 100}}, 6),
                                       measured("slow", {{115, 100}, {136, 100}, {157, 100}}, 5)};
-  const StepTimeRatioEstimate ratio = ratio_of(rows[2].measurement, rows[1].measurement, ConfidenceLevel::percent99);
+  const StepTimeRatioEstimate ratio =
+      ratio_of(rows[2].measurement, rows[1].measurement, ConfidenceIntervalLevel::percent99);
   CHECK(ratio.value == doctest::Approx(1.0461).epsilon(1e-3));
   CHECK(ratio.low > 1.03);
   CHECK(ratio.high < 1.06);
   CHECK(have_rounds_in_common(rows[2].measurement, rows[1].measurement));
-  CHECK_FALSE(TrialComparator(rows).equally_fast(rows[1], rows[2]));
+  CHECK_FALSE(WorkNormalizedTrialComparator(rows).equally_fast(rows[1], rows[2]));
   CHECK(recommend(rows, 8 * (int64_t{1} << 30), Goal::throughput).strategy == "fast");
   TrialRow once = measured("once", {{115, 100}});
   CHECK_FALSE(have_rounds_in_common(once.measurement, rows[1].measurement));

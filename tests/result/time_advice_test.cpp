@@ -9,8 +9,8 @@ using namespace memtune::result;
 
 namespace {
 
-TimeShares shares_of(double data, double update, double evaluation = 0) {
-  TimeShares shares;
+TrainingPhaseTimeShares shares_of(double data, double update, double evaluation = 0) {
+  TrainingPhaseTimeShares shares;
   shares.data = data;
   shares.update = update;
   shares.evaluation = evaluation;
@@ -20,14 +20,14 @@ TimeShares shares_of(double data, double update, double evaluation = 0) {
 }  // namespace
 
 TEST_CASE("a step without a remarkable share gets no advice") {
-  TimeShares shares = shares_of(0.09, 0.09, 0.19);
+  TrainingPhaseTimeShares shares = shares_of(0.09, 0.09, 0.19);
   shares.loader_workers = 0;
   shares.unfused = true;
   CHECK(time_advice(shares).empty());
 }
 
 TEST_CASE("each remarkable share is named with its setting") {
-  TimeShares shares = shares_of(0.41, 0.2, 0.2);
+  TrainingPhaseTimeShares shares = shares_of(0.41, 0.2, 0.2);
   shares.generation = 0.3;
   shares.save = 0.1;
   shares.loader_workers = 2;
@@ -41,14 +41,14 @@ TEST_CASE("each remarkable share is named with its setting") {
 }
 
 TEST_CASE("what is already set, or is no evaluation, is not advised") {
-  const TimeShares shares = shares_of(0.41, 0.2, 0.2);
+  const TrainingPhaseTimeShares shares = shares_of(0.41, 0.2, 0.2);
   CHECK(time_advice(shares) == std::vector<std::string>{"running models without gradients, for the training itself, "
                                                         "takes 20 % of a step: results that do not change are computed "
                                                         "once and kept"});
 }
 
 TEST_CASE("a trainer's settings have its own words") {
-  TimeShares shares = shares_of(0.41, 0.2);
+  TrainingPhaseTimeShares shares = shares_of(0.41, 0.2);
   shares.loader_workers = 0;
   shares.unfused = true;
   shares.words = {{"workers", "dataloader_num_workers"}, {"fused", "optim: adamw_torch_fused"}};

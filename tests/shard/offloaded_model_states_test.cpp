@@ -133,7 +133,7 @@ class Training {
   }
 
   // Of three steps, behind two others.
-  plan::StepCosts costs(const std::string& strategy) {
+  plan::RecordedOpCosts costs(const std::string& strategy) {
     const plan::TrialRequest request = planned(strategy);
     const std::unique_ptr<trial::StepRunner> runner = trial::make_runner(request);
     const auto optimizer = runner->make_optimizer(request.training);
@@ -151,7 +151,7 @@ class Training {
       runner->device().synchronize();
       if (notes) notes->end_step();
     }
-    plan::StepCosts costs = runner->finish_costs().value();
+    plan::RecordedOpCosts costs = runner->finish_costs().value();
     costs.states = runner->state_costs(*optimizer);
     return costs;
   }
@@ -250,7 +250,7 @@ TEST_CASE("offloaded states are in host memory and not on the device between ste
 }
 
 // Bytes of a step's costs, in order.
-std::vector<std::pair<std::string, int64_t>> bytes_of(const plan::StepCosts& costs) {
+std::vector<std::pair<std::string, int64_t>> bytes_of(const plan::RecordedOpCosts& costs) {
   std::vector<std::pair<std::string, int64_t>> all = {{"start", costs.start_bytes}};
   for (size_t i = 0; i < costs.runs.size(); ++i) {
     all.emplace_back("before run " + std::to_string(i), costs.runs[i].before_bytes);
@@ -274,16 +274,16 @@ TEST_CASE("costs recorded under offloaded states are those of a step that offloa
     for (const std::string kept : {"none", "checkpoint:full"}) {
       CAPTURE(way.name);
       Training training(way, "adamw");
-      const plan::StepCosts resident = training.costs(kept);
+      const plan::RecordedOpCosts resident = training.costs(kept);
       for (const char* states : {"states=host", "states=host,outside=host", "states=host,parameters=keep,blocks=1-"}) {
         const std::string strategy = kept == "none" ? states : kept + "+" + states;
         CAPTURE(strategy);
-        const plan::StepCosts costs = training.costs(strategy);
+        const plan::RecordedOpCosts costs = training.costs(strategy);
         CHECK((costs.plan.placements == resident.plan.placements));
         CHECK(costs.states.clips == resident.states.clips);
         REQUIRE(costs.states.units.size() == resident.states.units.size());
         for (size_t i = 0; i < costs.states.units.size(); ++i) {
-          const plan::StepCosts::StateUnit &unit = costs.states.units[i], &wanted = resident.states.units[i];
+          const plan::RecordedOpCosts::StateUnit &unit = costs.states.units[i], &wanted = resident.states.units[i];
           CAPTURE(wanted.name);
           CHECK(unit.name == wanted.name);
           CHECK(unit.block == wanted.block);

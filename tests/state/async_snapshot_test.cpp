@@ -16,7 +16,7 @@
 namespace memtune::state::async_snapshot_test {
 namespace {
 
-using device::Stream;
+using device::StreamKind;
 using safetensors::Dtype;
 using tests::QueueDevice;
 
@@ -49,9 +49,9 @@ TEST_CASE("a snapshot with a byte limit copies whole portions and the rest on a 
   const auto image = device.allocate_host(bytes_of(parts), true);
   AsyncSnapshot snapshot(device, 1, parts, *image);
   snapshot.send(39 << 20);
-  CHECK(device.idle(Stream::out));
+  CHECK(device.idle(StreamKind::out));
   snapshot.send(79 << 20);
-  CHECK_FALSE(device.idle(Stream::out));
+  CHECK_FALSE(device.idle(StreamKind::out));
   CHECK_FALSE(snapshot.sent());
   snapshot.await_bytes(40 << 20);
   CHECK(std::string_view(snapshot.data(), first.size()) == first);
@@ -81,7 +81,7 @@ TEST_CASE("a copy contains the results of the kernels queued before it") {
   for (const bool waiting : {false, true}) {
     QueueDevice device(QueueDevice::Compute::queued);
     std::string weight(5000, 'a');
-    device.enqueue(Stream::compute, [&] { weight.assign(5000, 'b'); });
+    device.enqueue(StreamKind::compute, [&] { weight.assign(5000, 'b'); });
     std::vector<TensorToSave> parts{part("weight", Dtype::u8, weight)};
     if (waiting) {
       test::ScratchFolder scratch;

@@ -16,18 +16,18 @@
 namespace memtune::state::state_saver_test {
 namespace {
 
-using device::Stream;
+using device::StreamKind;
 
 // Makes a copy when its result is awaited, or at any earlier moment.
 class LateDevice final : public tests::QueueDevice {
  public:
   explicit LateDevice(tests::Random* random) : QueueDevice(Compute::caller, random) {}
 
-  void copy(void* to, const void* from, int64_t bytes, device::CopyDirection direction, Stream stream) override {
+  void copy(void* to, const void* from, int64_t bytes, device::CopyDirection direction, StreamKind stream) override {
     ++copies;
     QueueDevice::copy(to, from, bytes, direction, stream);
   }
-  std::unique_ptr<device::HostSlab> allocate_host(int64_t bytes, bool pinned) override {
+  std::unique_ptr<device::HostBuffer> allocate_host(int64_t bytes, bool pinned) override {
     if (bytes > most_host_bytes || (pinned && !gives_pinned)) throw OutOfHostMemoryError("no more");
     ++slabs;
     return QueueDevice::allocate_host(bytes, pinned);
@@ -269,7 +269,7 @@ TEST_CASE("a failed blocking save ends only after its last copy") {
     run.saver.look(true);
     failed += run.ended.at(0).error.empty() ? 0 : 1;
     CHECK(watched.expired());
-    CHECK(run.device.done(Stream::out));
+    CHECK(run.device.done(StreamKind::out));
   }
   CHECK(failed > 3);
 }

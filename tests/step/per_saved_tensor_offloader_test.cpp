@@ -125,7 +125,7 @@ TEST_CASE("policy share copies equal views of a block once and other views separ
   PerSavedTensorOffloader engine = copies(settings(SharedStoragePolicy::share));
   const at::Tensor square = at::ones({8, 8});
   const auto first = engine.take(square, {});
-  const autograd::SavedStorageConsumer use(first->value, autograd::SavedStorageConsumer::ConsumerKind::backward);
+  const autograd::SavedStorageConsumerRef use(first->value, autograd::SavedStorageConsumerRef::ConsumerKind::backward);
   CHECK(engine.take(square.view({8, 8}), {})->value == first->value);
   CHECK(engine.take(square.t(), {})->value != first->value);
   CHECK(engine.take(square.view({64}), {})->value != first->value);
@@ -138,11 +138,12 @@ TEST_CASE("policy share takes neither a reused address nor an overwritten tensor
   std::vector<float> memory(64);
   const auto here = [&] { return at::from_blob(memory.data(), {8, 4}, {8, 2}); };  // not dense: copied when saved
   const auto first = engine.take(here(), {});
-  const autograd::SavedStorageConsumer use(first->value, autograd::SavedStorageConsumer::ConsumerKind::backward);
+  const autograd::SavedStorageConsumerRef use(first->value, autograd::SavedStorageConsumerRef::ConsumerKind::backward);
   const at::Tensor second = here();
   const auto shared = engine.take(second, {});
   CHECK(shared->value != first->value);
-  const autograd::SavedStorageConsumer other(shared->value, autograd::SavedStorageConsumer::ConsumerKind::backward);
+  const autograd::SavedStorageConsumerRef other(shared->value,
+                                                autograd::SavedStorageConsumerRef::ConsumerKind::backward);
   CHECK(engine.take(second, {})->value == shared->value);
   second.add_(1);
   CHECK(engine.take(second, {})->value != shared->value);

@@ -22,10 +22,10 @@
 namespace memtune::step::step_cost_recorder_test {
 namespace {
 
-using plan::StepCosts;
+using plan::RecordedOpCosts;
 using tests::Model;
 using tests::test_device;
-using Kind = StepCosts::Moment::Kind;
+using Kind = RecordedOpCosts::Moment::Kind;
 
 const char* const kModel = R"(
 def forward(self, x):
@@ -94,8 +94,8 @@ struct Recorded {
       recorder.end_step();
     }
     costs = recorder.costs().value();
-    costs.step_ms = 1;                                         // not measured here
-    CHECK((nlohmann::json(costs).get<StepCosts>() == costs));  // a sweep can read what its trial writes
+    costs.step_ms = 1;                                               // not measured here
+    CHECK((nlohmann::json(costs).get<RecordedOpCosts>() == costs));  // a sweep can read what its trial writes
     executor.set_cost_recorder(nullptr);
     drop_gradients();
     test_device().reset_peak();
@@ -120,11 +120,11 @@ struct Recorded {
   Model model;
   const bool autocast;
   plan::ProgramFacts facts;
-  StepCosts costs;
+  RecordedOpCosts costs;
   int64_t peak_bytes = 0;
 };
 
-int64_t most(const StepCosts& costs) {
+int64_t most(const RecordedOpCosts& costs) {
   int64_t bytes = std::max(costs.before_peak_bytes, costs.after_peak_bytes);
   for (const auto& run : costs.runs) bytes = std::max(bytes, run.before_bytes + run.own_bytes);
   for (const auto& moment : costs.moments) bytes = std::max(bytes, moment.peak_bytes);
@@ -155,7 +155,7 @@ class HoldingDevice final : public tests::SimulatedDevice {
 
 TEST_CASE("on a device with a queue the host's time is recorded apart from the device's") {
   HoldingDevice queue;
-  const StepCosts costs = Recorded(1, kBlock, 3, "none", false, queue).costs;
+  const RecordedOpCosts costs = Recorded(1, kBlock, 3, "none", false, queue).costs;
   REQUIRE(costs.has_issue_times());
   CHECK(queue.held == 0);
   CHECK(queue.holds >= 2 * 2);  // of each step, one for the optimizer
@@ -183,7 +183,7 @@ TEST_CASE("on a device with a queue the host's time is recorded apart from the d
 TEST_CASE("an op that waits for the device is known from then on and not held") {
   HoldingDevice queue;
   queue.expires = 1;  // seen at the end of op 0 of the first step
-  const StepCosts costs = Recorded(1, kBlock, 3, "none", false, queue).costs;
+  const RecordedOpCosts costs = Recorded(1, kBlock, 3, "none", false, queue).costs;
   REQUIRE(costs.has_issue_times());
   for (size_t i = 0; i < costs.runs.size(); ++i)
     CHECK(costs.issue.runs[i].waits == (costs.runs[i].op == costs.runs[0].op));
@@ -217,23 +217,23 @@ TEST_CASE("the peak after the end of a saved tensor does not include it") {
   const Recorded recorded(1, kBlock, 3);
   int64_t release_ended = 0;
   for (const auto& moment : recorded.costs.moments)
-    if (moment.kind == StepCosts::Moment::Kind::end && moment.peak_bytes < moment.before_bytes) ++release_ended;
+    if (moment.kind == RecordedOpCosts::Moment::Kind::end && moment.peak_bytes < moment.before_bytes) ++release_ended;
   CHECK(release_ended >= 3);
 }
 
 // Clears times and the plan, which the comparison ignores.
-void forget_times(StepCosts& costs) {
-  for (StepCosts::Run& run : costs.runs) run.ms = run.host_ms = 0;
-  for (StepCosts::Moment& moment : costs.moments) moment.ms = moment.host_ms = 0;
+void forget_times(RecordedOpCosts& costs) {
+  for (RecordedOpCosts::Run& run : costs.runs) run.ms = run.host_ms = 0;
+  for (RecordedOpCosts::Moment& moment : costs.moments) moment.ms = moment.host_ms = 0;
   costs.step_ms = costs.before_ms = costs.after_ms = costs.rerun_ms = 0;
   costs.rerun_ratio = 1;
   costs.plan = {};
 }
 
-StepCosts kept(int passes, const char* code, const char* strategy, bool autocast) {
+RecordedOpCosts kept(int passes, const char* code, const char* strategy, bool autocast) {
   const Recorded recorded(passes, code, 3, strategy, autocast);
   CHECK(most(recorded.costs) <= recorded.peak_bytes);
-  StepCosts costs = recorded.costs;
+  RecordedOpCosts costs = recorded.costs;
   CHECK((costs.rerun_ms > 0) == costs.plan.places(plan::TensorPlacement::recompute));
   costs = planner::costs_without_recompute(recorded.facts, costs);
   forget_times(costs);
@@ -246,8 +246,8 @@ TEST_CASE("costs of a checkpointed step without its recomputation equal those of
       for (const int passes : {1, 2})
         for (const char* strategy : {"checkpoint:full", "checkpoint:op", "checkpoint:every=2"}) {
           INFO(std::string(strategy) << ", passes " << passes << ", autocast " << autocast);
-          const StepCosts none = kept(passes, code, "none", autocast);
-          const StepCosts again = kept(passes, code, strategy, autocast);
+          const RecordedOpCosts none = kept(passes, code, "none", autocast);
+          const RecordedOpCosts again = kept(passes, code, strategy, autocast);
           CHECK((again.values == none.values));
           CHECK((again.runs == none.runs));
           CHECK((again.saved == none.saved));
@@ -257,9 +257,9 @@ TEST_CASE("costs of a checkpointed step without its recomputation equal those of
 }
 
 TEST_CASE("a tensor freed within the forward is not mistaken for one that is saved later") {
-  const StepCosts costs = Recorded(1, kLetsGo).costs;
+  const RecordedOpCosts costs = Recorded(1, kLetsGo).costs;
   std::vector<int> ends(costs.saved.size()), unpacks(costs.saved.size());
-  for (const StepCosts::Moment& moment : costs.moments) {
+  for (const RecordedOpCosts::Moment& moment : costs.moments) {
     if (moment.kind == Kind::unpack) CHECK(ends[moment.saved] == 0);
     ++(moment.kind == Kind::end ? ends : unpacks)[moment.saved];
   }
@@ -268,12 +268,13 @@ TEST_CASE("a tensor freed within the forward is not mistaken for one that is sav
 }
 
 TEST_CASE("every saved tensor is unpacked before its end and each tensor has the op that made it") {
-  const StepCosts costs = Recorded(1).costs;
+  const RecordedOpCosts costs = Recorded(1).costs;
   REQUIRE(costs.saved.size() >= 4);
   for (int saved = 0; saved < static_cast<int>(costs.saved.size()); ++saved) {
     const auto at = [&](Kind kind) {
-      return std::ranges::find_if(
-          costs.moments, [&](const StepCosts::Moment& moment) { return moment.kind == kind && moment.saved == saved; });
+      return std::ranges::find_if(costs.moments, [&](const RecordedOpCosts::Moment& moment) {
+        return moment.kind == kind && moment.saved == saved;
+      });
     };
     CHECK(at(Kind::unpack) < at(Kind::end));
     CHECK(at(Kind::end) != costs.moments.end());
@@ -284,7 +285,7 @@ TEST_CASE("every saved tensor is unpacked before its end and each tensor has the
     writers += costs.runs[i].writes.empty() ? 0 : 1;
     CHECK(costs.runs[i].ms >= 0);
   }
-  for (const StepCosts::Value& value : costs.values) privates += value.output == kPrivateSave ? 1 : 0;
+  for (const RecordedOpCosts::Value& value : costs.values) privates += value.output == kPrivateSave ? 1 : 0;
   CHECK(writers == 1);
   CHECK(privates == 1);  // the mask of dropout
 }

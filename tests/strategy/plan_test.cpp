@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
-#include "core/plan/strategy/engine_preset.h"
 #include "core/plan/strategy/plan_reader.h"
+#include "core/plan/strategy/third_party_engine_preset.h"
 
 namespace memtune::plan_test {
 

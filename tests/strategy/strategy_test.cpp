@@ -51,40 +51,40 @@ const std::string kKnown =
 TEST_CASE("a strategy without parameters has its defaults") {
   const StrategyPart part = parse("offload:stream");
   CHECK(part.kind() == StrategyKind::offload_stream);
-  CHECK(part.bytes(StrategyParameterKind::stash) == int64_t{8} << 30);
-  CHECK(part.bytes(StrategyParameterKind::min) == TransferSettings{}.min_bytes);
-  CHECK(part.bytes(StrategyParameterKind::prefetch) == TransferSettings{}.prefetch_bytes);
-  CHECK(part.word(StrategyParameterKind::head) == "keep");
-  CHECK(part.place(StrategyParameterKind::tier) == TensorPlacement::host);
-  CHECK(part.share(StrategyParameterKind::fraction) == 1);
-  CHECK(part.count(StrategyParameterKind::keep_last) == 0);
+  CHECK(part.bytes(StrategyParameterId::stash) == int64_t{8} << 30);
+  CHECK(part.bytes(StrategyParameterId::min) == TransferSettings{}.min_bytes);
+  CHECK(part.bytes(StrategyParameterId::prefetch) == TransferSettings{}.prefetch_bytes);
+  CHECK(part.word(StrategyParameterId::head) == "keep");
+  CHECK(part.place(StrategyParameterId::tier) == TensorPlacement::host);
+  CHECK(part.share(StrategyParameterId::fraction) == 1);
+  CHECK(part.count(StrategyParameterId::keep_last) == 0);
   CHECK(part.blocks().all());
   CHECK(part.changed().empty());
   CHECK(Strategy().is_none());
   CHECK(Strategy() == Strategy::parse("none"));
-  CHECK(parse("offload:group").count(StrategyParameterKind::keep_last) == 1);
-  CHECK(parse("offload:group").count(StrategyParameterKind::prefetch) == 1);
-  CHECK(parse("offload:group").count(StrategyParameterKind::in_flight) == 1);
+  CHECK(parse("offload:group").count(StrategyParameterId::keep_last) == 1);
+  CHECK(parse("offload:group").count(StrategyParameterId::prefetch) == 1);
+  CHECK(parse("offload:group").count(StrategyParameterId::in_flight) == 1);
 }
 
 TEST_CASE("parameters override defaults and blanks are ignored") {
   const StrategyPart part = parse(" offload:stream , min = 4 KiB ,head=move");
-  CHECK(part.bytes(StrategyParameterKind::min) == 4096);
-  CHECK(part.word(StrategyParameterKind::head) == "move");
-  CHECK(part.bytes(StrategyParameterKind::stash) == int64_t{8} << 30);
-  CHECK(part.changed() == std::vector{StrategyParameterKind::min, StrategyParameterKind::head});
+  CHECK(part.bytes(StrategyParameterId::min) == 4096);
+  CHECK(part.word(StrategyParameterId::head) == "move");
+  CHECK(part.bytes(StrategyParameterId::stash) == int64_t{8} << 30);
+  CHECK(part.changed() == std::vector{StrategyParameterId::min, StrategyParameterId::head});
 }
 
 TEST_CASE("checkpoint:every has its number in its name") {
   const StrategyPart part = parse("checkpoint:every=3,inputs=host");
   CHECK(part.kind() == StrategyKind::checkpoint_every);
   CHECK(part.every() == 3);
-  CHECK(part.place(StrategyParameterKind::inputs) == TensorPlacement::host);
+  CHECK(part.place(StrategyParameterId::inputs) == TensorPlacement::host);
 }
 
 TEST_CASE("a save list is split at plus signs") {
-  CHECK(parse("checkpoint:op,save=a + b").names(StrategyParameterKind::save) == std::vector<std::string>{"a", "b"});
-  CHECK(parse("checkpoint:op").names(StrategyParameterKind::save) == std::vector<std::string>{"matmul", "attention"});
+  CHECK(parse("checkpoint:op,save=a + b").names(StrategyParameterId::save) == std::vector<std::string>{"a", "b"});
+  CHECK(parse("checkpoint:op").names(StrategyParameterId::save) == std::vector<std::string>{"matmul", "attention"});
 }
 
 TEST_CASE("equal strategies have one canonical form") {
@@ -159,17 +159,17 @@ TEST_CASE("every parameter of every strategy is read back as written") {
 TEST_CASE("a parameter is changed in every part that takes it and nothing else is") {
   const Strategy strategy =
       Strategy::parse("checkpoint:cheap+offload:stream,blocks=0-3,fraction=0.4+offload:stream,blocks=4-");
-  CHECK(to_string(strategy.with(StrategyParameterKind::min, "4MiB")) ==
+  CHECK(to_string(strategy.with(StrategyParameterId::min, "4MiB")) ==
         "checkpoint:cheap+offload:stream,fraction=0.4,min=4MiB,blocks=0-3+offload:stream,min=4MiB,blocks=4-");
-  CHECK(to_string(strategy.with(StrategyParameterKind::inputs, "host"))
+  CHECK(to_string(strategy.with(StrategyParameterId::inputs, "host"))
             .starts_with("checkpoint:cheap,inputs=host+offload:stream,"));
-  CHECK(to_string(strategy.with(StrategyParameterKind::fraction, [](const StrategyPart& part) {
-          return std::to_string(part.share(StrategyParameterKind::fraction) / 2);
+  CHECK(to_string(strategy.with(StrategyParameterId::fraction, [](const StrategyPart& part) {
+          return std::to_string(part.share(StrategyParameterId::fraction) / 2);
         })) == "checkpoint:cheap+offload:stream,fraction=0.2,blocks=0-3+offload:stream,fraction=0.5,blocks=4-");
-  CHECK(strategy.with(StrategyParameterKind::segment, "4") == strategy);
-  CHECK_THROWS_WITH_AS(strategy.with(StrategyParameterKind::fraction, "2"),
+  CHECK(strategy.with(StrategyParameterId::segment, "4") == strategy);
+  CHECK_THROWS_WITH_AS(strategy.with(StrategyParameterId::fraction, "2"),
                        "offload:stream: fraction: '2' is not a number from 0 to 1", UsageError);
-  CHECK_THROWS_AS(strategy.with(StrategyParameterKind::blocks, "all"), UsageError);
+  CHECK_THROWS_AS(strategy.with(StrategyParameterId::blocks, "all"), UsageError);
 }
 
 TEST_CASE("a part that changes its kind keeps the parameters that both kinds take") {
@@ -254,8 +254,8 @@ TEST_CASE("a plus joins parts or names of a save list") {
   CHECK(names(" checkpoint:full , inputs=host + offload:sync ") == "checkpoint:full offload:sync");
   const Strategy strategy = Strategy::parse("checkpoint:op,save=matmul+add+offload:stream,min=0");
   REQUIRE(strategy.parts().size() == 2);
-  CHECK(strategy.parts()[0].names(StrategyParameterKind::save) == std::vector<std::string>{"matmul", "add"});
-  CHECK(strategy.parts()[1].bytes(StrategyParameterKind::min) == 0);
+  CHECK(strategy.parts()[0].names(StrategyParameterId::save) == std::vector<std::string>{"matmul", "add"});
+  CHECK(strategy.parts()[1].bytes(StrategyParameterId::min) == 0);
   check_refused("checkpoint:full+ofload:stream",
                 "unknown strategy 'ofload:stream'; did you mean 'offload:stream'? " + kKnown);
   check_refused("checkpoint:full+offload:strem",

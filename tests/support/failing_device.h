@@ -13,35 +13,35 @@ namespace memtune::tests {
 
 class FailingDevice final : public device::Device {
  public:
-  using Stream = device::Stream;
+  using StreamKind = device::StreamKind;
   // `failing`: number of the failing call, from 1; 0: none fails.
   FailingDevice(int failing, bool for_good) : failing_(failing), for_good_(for_good) {}
 
   int calls() const { return calls_; }
-  int slabs() const { return slabs_; }                                           // not freed yet
-  bool copies() { return !real_.done(Stream::out) || !real_.done(Stream::in); }  // running
+  int slabs() const { return slabs_; }                                                   // not freed yet
+  bool copies() { return !real_.done(StreamKind::out) || !real_.done(StreamKind::in); }  // running
 
   Type type() const override { return Type::cpu; }
   std::string name() const override { return "failing"; }
   int64_t total_bytes() const override { return real_.total_bytes(); }
-  std::unique_ptr<device::HostSlab> allocate_host(int64_t bytes, bool pinned) override {
+  std::unique_ptr<device::HostBuffer> allocate_host(int64_t bytes, bool pinned) override {
     if (fails()) throw OutOfHostMemoryError("call " + std::to_string(calls_) + " was refused");
     return std::make_unique<Slab>(*this, real_.allocate_host(bytes, pinned));
   }
-  void copy(void* to, const void* from, int64_t bytes, device::CopyDirection direction, Stream stream) override {
+  void copy(void* to, const void* from, int64_t bytes, device::CopyDirection direction, StreamKind stream) override {
     call();
     real_.copy(to, from, bytes, direction, stream);
   }
-  void copy_batch(std::span<const Copy> copies, device::CopyDirection direction, Stream stream) override {
+  void copy_batch(std::span<const Copy> copies, device::CopyDirection direction, StreamKind stream) override {
     call();
     real_.copy_batch(copies, direction, stream);
   }
-  device::EventPtr record(Stream stream) override {
+  device::EventPtr record(StreamKind stream) override {
     call();
     return std::make_shared<Mark>(*this, real_.record(stream));
   }
-  device::EventPtr record_timed(Stream stream) override { return record(stream); }
-  void wait(Stream stream, const device::EventPtr& event) override {
+  device::EventPtr record_timed(StreamKind stream) override { return record(stream); }
+  void wait(StreamKind stream, const device::EventPtr& event) override {
     call();
     real_.wait(stream, static_cast<const Mark&>(*event).real);
   }
@@ -76,15 +76,15 @@ class FailingDevice final : public device::Device {
     FailingDevice& device;
     device::EventPtr real;
   };
-  struct Slab final : device::HostSlab {
-    Slab(FailingDevice& device, std::unique_ptr<device::HostSlab> real) : device(device), real(std::move(real)) {
+  struct Slab final : device::HostBuffer {
+    Slab(FailingDevice& device, std::unique_ptr<device::HostBuffer> real) : device(device), real(std::move(real)) {
       ++device.slabs_;
     }
     ~Slab() override { --device.slabs_; }
     char* data() override { return real->data(); }
     int64_t bytes() const override { return real->bytes(); }
     FailingDevice& device;
-    std::unique_ptr<device::HostSlab> real;
+    std::unique_ptr<device::HostBuffer> real;
   };
 
   bool fails() {

@@ -14,14 +14,14 @@
 #include <vector>
 
 #include "core/base/device/device.h"
-#include "core/base/device/stream_order_tracker.h"
+#include "core/base/device/redundant_stream_wait_filter.h"
 #include "tests/support/random.h"
 
 namespace memtune::tests {
 
 class QueueDevice : public device::Device {
  public:
-  using Stream = device::Stream;
+  using StreamKind = device::StreamKind;
   // caller: the calling thread is the compute stream, as on the CPU device. queued: compute runs asynchronously, as on
   // CUDA.
   enum class Compute { caller, queued };
@@ -31,8 +31,8 @@ class QueueDevice : public device::Device {
   Type type() const override { return Type::cpu; }
   std::string name() const override { return "queues"; }
   int64_t total_bytes() const override { return int64_t{1} << 40; }
-  std::unique_ptr<device::HostSlab> allocate_host(int64_t bytes, bool) override {
-    struct Slab final : device::HostSlab {
+  std::unique_ptr<device::HostBuffer> allocate_host(int64_t bytes, bool) override {
+    struct Slab final : device::HostBuffer {
       explicit Slab(int64_t bytes) : memory(new char[static_cast<size_t>(bytes) + kPage]), size(bytes) {}
       char* data() override {
         const auto address = reinterpret_cast<uintptr_t>(memory.get());
@@ -45,28 +45,28 @@ class QueueDevice : public device::Device {
     return std::make_unique<Slab>(bytes);
   }
 
-  void copy(void* to, const void* from, int64_t bytes, device::CopyDirection, Stream stream) override {
+  void copy(void* to, const void* from, int64_t bytes, device::CopyDirection, StreamKind stream) override {
     enqueue(stream, [=] { std::memcpy(to, from, static_cast<size_t>(bytes)); });
   }
   // Queues a kernel.
-  void enqueue(Stream stream, std::function<void()> work) {
+  void enqueue(StreamKind stream, std::function<void()> work) {
     if (runs_at_once(stream)) return work();
     const std::lock_guard lock(mutex_);
     queue(stream).tasks.push_back({std::move(work), nullptr});
     run_a_little();
   }
   // In reverse, because the order within a batch is unspecified.
-  void copy_batch(std::span<const Copy> copies, device::CopyDirection direction, Stream stream) override {
+  void copy_batch(std::span<const Copy> copies, device::CopyDirection direction, StreamKind stream) override {
     batches.push_back(copies.size());
     for (size_t i = copies.size(); i-- > 0;) copy(copies[i].to, copies[i].from, copies[i].bytes, direction, stream);
   }
-  device::EventPtr record(Stream stream) override {
+  device::EventPtr record(StreamKind stream) override {
     const std::lock_guard lock(mutex_);
     return std::make_shared<Mark>(*this, stream, queue(stream).ran + queue(stream).tasks.size(),
                                   order_.record(&queue(stream)));
   }
-  device::EventPtr record_timed(Stream stream) override { return record(stream); }
-  void wait(Stream stream, const device::EventPtr& event) override {
+  device::EventPtr record_timed(StreamKind stream) override { return record(stream); }
+  void wait(StreamKind stream, const device::EventPtr& event) override {
     auto mark = std::static_pointer_cast<Mark>(event);
     if (runs_at_once(stream)) {
       mark->synchronize();
@@ -80,7 +80,7 @@ class QueueDevice : public device::Device {
     run_a_little();
   }
   void synchronize() override {
-    for (const Stream stream : {Stream::compute, Stream::out, Stream::in}) run(stream, kAll);
+    for (const StreamKind stream : {StreamKind::compute, StreamKind::out, StreamKind::in}) run(stream, kAll);
   }
 
   // Runs all remaining work in a random order.
@@ -96,9 +96,9 @@ class QueueDevice : public device::Device {
   void set_cap(int64_t) override {}
   void empty_cache() override {}
 
-  bool idle(Stream stream) { return queue(stream).tasks.empty(); }
+  bool idle(StreamKind stream) { return queue(stream).tasks.empty(); }
   // Whether only waits are queued.
-  bool done(Stream stream) {
+  bool done(StreamKind stream) {
     return std::ranges::none_of(queue(stream).tasks, [](const auto& task) { return bool(task.work); });
   }
 
@@ -111,7 +111,7 @@ class QueueDevice : public device::Device {
   static constexpr size_t kAll = std::numeric_limits<size_t>::max();
 
   struct Mark final : device::StreamEvent {
-    Mark(QueueDevice& device, Stream stream, size_t position, device::StreamOrderTracker::Point point)
+    Mark(QueueDevice& device, StreamKind stream, size_t position, device::RedundantStreamWaitFilter::Point point)
         : device(device), stream(stream), position(position), point(point) {}
     bool done() const override {
       const std::lock_guard lock(device.mutex_);
@@ -123,9 +123,9 @@ class QueueDevice : public device::Device {
     }
     double ms_since(const StreamEvent&) const override { return 0; }
     QueueDevice& device;
-    Stream stream;
+    StreamKind stream;
     size_t position;
-    device::StreamOrderTracker::Point point;
+    device::RedundantStreamWaitFilter::Point point;
   };
   struct Task {
     std::function<void()> work;  // either this or `awaited`
@@ -136,21 +136,21 @@ class QueueDevice : public device::Device {
     size_t ran = 0;
   };
 
-  Queue& queue(Stream stream) { return queues_[static_cast<size_t>(stream)]; }
-  bool runs_at_once(Stream stream) const { return stream == Stream::compute && compute_ == Compute::caller; }
+  Queue& queue(StreamKind stream) { return queues_[static_cast<size_t>(stream)]; }
+  bool runs_at_once(StreamKind stream) const { return stream == StreamKind::compute && compute_ == Compute::caller; }
 
-  void run_next(Stream stream) {
+  void run_next(StreamKind stream) {
     Task task = std::move(queue(stream).tasks.front());
     queue(stream).tasks.pop_front();
     if (task.awaited) task.awaited->synchronize();
     if (task.work) task.work();
     ++queue(stream).ran;
   }
-  void run(Stream stream, size_t position) {
+  void run(StreamKind stream, size_t position) {
     const std::lock_guard lock(mutex_);
     while (queue(stream).ran < position && !queue(stream).tasks.empty()) run_next(stream);
   }
-  bool can_go_on(Stream stream) {
+  bool can_go_on(StreamKind stream) {
     auto& tasks = queue(stream).tasks;
     return !tasks.empty() && (!tasks.front().awaited || tasks.front().awaited->done());
   }
@@ -158,7 +158,8 @@ class QueueDevice : public device::Device {
     const std::lock_guard lock(mutex_);
     const int first = random.below(3);
     for (int i = 0; i < 3; ++i)
-      if (const auto stream = static_cast<Stream>((first + i) % 3); can_go_on(stream)) return run_next(stream), true;
+      if (const auto stream = static_cast<StreamKind>((first + i) % 3); can_go_on(stream))
+        return run_next(stream), true;
     return false;
   }
   void run_a_little() {
@@ -170,7 +171,7 @@ class QueueDevice : public device::Device {
   Compute compute_;
   Random* random_;
   Queue queues_[3];
-  device::StreamOrderTracker order_;
+  device::RedundantStreamWaitFilter order_;
   std::recursive_mutex mutex_;  // events may be waited for anywhere; work then runs there
 };
 

@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "core/base/device/device.h"
-#include "core/base/device/stream_order_tracker.h"
+#include "core/base/device/redundant_stream_wait_filter.h"
 
 namespace memtune::tests {
 
 class SimulatedDevice : public device::Device {
  public:
-  using Stream = device::Stream;
+  using StreamKind = device::StreamKind;
   explicit SimulatedDevice(double bytes_a_us) : bytes_a_us_(bytes_a_us) {}
 
   struct Calls {  // calls that a driver would get
@@ -29,8 +29,8 @@ class SimulatedDevice : public device::Device {
   Type type() const override { return Type::cpu; }
   std::string name() const override { return "simulated"; }
   int64_t total_bytes() const override { return int64_t{1} << 40; }
-  std::unique_ptr<device::HostSlab> allocate_host(int64_t bytes, bool) override {
-    struct Slab final : device::HostSlab {
+  std::unique_ptr<device::HostBuffer> allocate_host(int64_t bytes, bool) override {
+    struct Slab final : device::HostBuffer {
       explicit Slab(int64_t bytes) : size(bytes) {}
       char* data() override { return reinterpret_cast<char*>(4096); }  // never accessed
       int64_t bytes() const override { return size; }
@@ -39,32 +39,32 @@ class SimulatedDevice : public device::Device {
     return std::make_unique<Slab>(bytes);
   }
 
-  void copy(void*, const void*, int64_t bytes, device::CopyDirection, Stream stream) override {
+  void copy(void*, const void*, int64_t bytes, device::CopyDirection, StreamKind stream) override {
     ++calls.copies;
     run(bytes, stream);
   }
-  void copy_batch(std::span<const Copy> copies, device::CopyDirection, Stream stream) override {
+  void copy_batch(std::span<const Copy> copies, device::CopyDirection, StreamKind stream) override {
     ++calls.batches;
     for (const Copy& copy : copies) run(copy.bytes, stream);
   }
-  device::EventPtr record(Stream stream) override {
+  device::EventPtr record(StreamKind stream) override {
     ++calls.records;
     return std::make_shared<Mark>(*this, std::max(now_us, free_us(stream)), order_.record(&free_us(stream)));
   }
-  device::EventPtr record_timed(Stream stream) override { return record(stream); }
-  void wait(Stream stream, const device::EventPtr& event) override {
+  device::EventPtr record_timed(StreamKind stream) override { return record(stream); }
+  void wait(StreamKind stream, const device::EventPtr& event) override {
     const auto& [at, point] = static_cast<const Mark&>(*event).where;
     if (order_.is_ordered_after(&free_us(stream), point)) return;
     ++calls.waits;
     order_.note_wait(&free_us(stream), point);
-    if (stream != Stream::compute) {
+    if (stream != StreamKind::compute) {
       free_us(stream) = std::max(free_us(stream), at);
     } else if (at > now_us) {
       stalled_us += at - now_us;
       now_us = at;
     }
   }
-  void synchronize() override { now_us = std::max({now_us, free_us(Stream::out), free_us(Stream::in)}); }
+  void synchronize() override { now_us = std::max({now_us, free_us(StreamKind::out), free_us(StreamKind::in)}); }
 
   device::AllocatorStats memory() const override {
     ++const_cast<SimulatedDevice*>(this)->memory_calls;
@@ -82,9 +82,9 @@ class SimulatedDevice : public device::Device {
   struct Mark final : device::StreamEvent {
     struct Where {
       double us;
-      device::StreamOrderTracker::Point point;
+      device::RedundantStreamWaitFilter::Point point;
     };
-    Mark(SimulatedDevice& device, double us, device::StreamOrderTracker::Point point)
+    Mark(SimulatedDevice& device, double us, device::RedundantStreamWaitFilter::Point point)
         : device(device), where{us, point} {}
     bool done() const override {
       ++device.calls.queries;
@@ -101,14 +101,14 @@ class SimulatedDevice : public device::Device {
     Where where;
   };
 
-  double& free_us(Stream stream) { return free_us_[static_cast<size_t>(stream)]; }
-  void run(int64_t bytes, Stream stream) {
+  double& free_us(StreamKind stream) { return free_us_[static_cast<size_t>(stream)]; }
+  void run(int64_t bytes, StreamKind stream) {
     double& free = free_us(stream);
     free = std::max(free, now_us) + static_cast<double>(bytes) / bytes_a_us_;
   }
 
   double bytes_a_us_;
-  device::StreamOrderTracker order_;
+  device::RedundantStreamWaitFilter order_;
   double free_us_[3] = {0, 0, 0};
 };
 

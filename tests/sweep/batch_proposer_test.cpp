@@ -70,8 +70,8 @@ class BatchSweep {
     }
     return facts;
   }
-  static InspectedBatchSequence setting(int64_t batch) {
-    InspectedBatchSequence setting{batch, {}, {}};
+  static InspectedModelAtShape setting(int64_t batch) {
+    InspectedModelAtShape setting{batch, {}, {}};
     setting.facts.program = facts_of(batch);
     return setting;
   }
@@ -86,7 +86,7 @@ class BatchSweep {
     const ProgramFacts facts = facts_of(batch);
     std::vector<double> ms = decoder_ms(facts);
     for (double& one : ms) one = (one + fixed_ms_) * (static_cast<double>(batch) >= slow_from ? 9 : 1);
-    plan::StepCosts costs = step_of(facts, ms);
+    plan::RecordedOpCosts costs = step_of(facts, ms);
     costs.out_gb_per_s = costs.in_gb_per_s = 5;
     costs.passes = static_cast<int>(size_.passes(batch));
     costs.step_ms *= costs.passes;
@@ -114,7 +114,7 @@ class BatchSweep {
   const planner::PlanLimits limits_;
   const double fixed_ms_;
   const SamplesPerOptimizerStep size_;
-  std::vector<InspectedBatchSequence> settings_;
+  std::vector<InspectedModelAtShape> settings_;
   std::vector<FinishedProposal> tried_;
   ScratchFolder folder_;
 };

@@ -13,7 +13,7 @@
 #include "core/base/json.h"
 #include "core/plan/facts/machine_profile.h"
 #include "core/plan/facts/program_facts.h"
-#include "core/plan/facts/step_costs.h"
+#include "core/plan/facts/recorded_op_costs.h"
 #include "core/plan/request/training_run_request.h"
 #include "core/record/measurement/measurement.h"
 #include "core/record/measurement/state_save_measurement.h"
@@ -73,14 +73,14 @@ void check_all_numbers(const Object& object, const std::set<std::string>& free =
       json(object), [](const json& document) { document.get<Object>(); }, free);
 }
 
-plan::StepCosts some_costs() {
-  plan::StepCosts costs;
+plan::RecordedOpCosts some_costs() {
+  plan::RecordedOpCosts costs;
   costs.step_ms = 9.5;
   costs.values = {{0, 0, 64}, {1, -1, 32, 0}};
   costs.runs = {{0, 1.5, 0.5, 1000, 64, false, {}, {0}, {}, {}}, {3, 2.5, 0.25, 1064, 96, true, {0}, {1}, {0}, {0, 1}}};
   costs.saved = {{0, 1}, {1, 1}};
   costs.gradient_bytes = {0, 64};
-  costs.moments = {{plan::StepCosts::Moment::Kind::unpack, 1, 3, 0.1, 1096, 1200}};
+  costs.moments = {{plan::RecordedOpCosts::Moment::Kind::unpack, 1, 3, 0.1, 1096, 1200}};
   costs.sharding = {2, 1, "always", 0.5, 900, {{"layers.0", 4096, 1.5}}, {{0, 1096, 1300, 0.125, {0}}}};
   costs.runs[1].units = {0};
   return costs;
@@ -104,7 +104,7 @@ TEST_CASE("every number of a trial's results has a bound") {
   frontier.batch = frontier.sequence = 2;
   frontier.plans = {{1.5, 9}};
   check_all_numbers(frontier);
-  result::TrainingResult training;
+  result::TrainingRunResult training;
   training.saves = {{1, 1.5, 2.5, 9, ""}};
   training.times_ms = {1.5};
   training.loss = {1.5};
@@ -153,7 +153,7 @@ TEST_CASE("every number of a model's facts and the sum over its ops have bounds"
 TEST_CASE("the total bytes of a step's values have a bound") {
   json costs = some_costs();
   costs["values"]["rows"][0][2] = costs["values"]["rows"][1][2] = (int64_t{1} << 45) + 1;
-  CHECK(refusal([](const json& document) { document.get<plan::StepCosts>(); }, costs) ==
+  CHECK(refusal([](const json& document) { document.get<plan::RecordedOpCosts>(); }, costs) ==
         "costs.values has more bytes than a step can move");
 }
 

@@ -20,7 +20,7 @@ namespace {
 constexpr int64_t kMiB = int64_t{1} << 20;
 
 // Returns preset results and records the requests.
-struct Told : EngineTrialRunner {
+struct Told : CommandModelEngineTrials {
   std::map<std::string, MeasuredOrSimulatedStep> steps = {{"none", {100, 1000 * kMiB}},
                                                           {"checkpoint:full", {130, 400 * kMiB}},
                                                           {"checkpoint:every=2", {115, 700 * kMiB}},
@@ -49,7 +49,7 @@ struct Told : EngineTrialRunner {
     return found == steps.end() ? std::nullopt : std::optional(found->second);
   }
   std::string failure() const override { return broken; }
-  CommandPythonPlanResult plan(const std::function<bool(const std::string&)>&) const override {
+  GeneratedPythonPlan plan(const std::function<bool(const std::string&)>&) const override {
     if (budgets.back() >= needed_below) return {"", "", "no plan is needed", {}};
     if (budgets.back() < least_bytes) return {"", "", "no plan fits"};
     return {"plan:x", "PLAN = " + std::to_string(budgets.back()), "", {}, budgets.back() - unused_bytes};

@@ -36,7 +36,7 @@ class PaperSweep {
   PaperSweep(double gb_per_s, int64_t budget_bytes,
              std::vector<std::string> strategies = {"none", "checkpoint:full", "checkpoint:cheap", "offload:stream"})
       : budget_bytes_(budget_bytes), strategies_(std::move(strategies)) {
-    for (InspectedBatchSequence& setting : settings_) setting.facts.program = decoder(4);
+    for (InspectedModelAtShape& setting : settings_) setting.facts.program = decoder(4);
     costs_ = step_of(program(), decoder_ms(program()));
     costs_.out_gb_per_s = costs_.in_gb_per_s = gb_per_s;
     real_ = costs_;
@@ -86,8 +86,8 @@ class PaperSweep {
   std::vector<FinishedProposal> tried;
   std::vector<result::TrialPrediction> predicted;
   std::string notes;
-  plan::StepCosts real_;   // of the simulated machine
-  int64_t more_bytes = 0;  // peak above the prediction, except of `none`
+  plan::RecordedOpCosts real_;  // of the simulated machine
+  int64_t more_bytes = 0;       // peak above the prediction, except of `none`
   int64_t more_in_baseline = 0;
   std::vector<std::string> recorded;  // trials that record costs
   std::optional<Outcome> fails_first_plan;
@@ -106,7 +106,7 @@ class PaperSweep {
   }
   void fails(const std::string& name, Outcome outcome) { outcomes_[name] = outcome; }
   void name_another_op() {
-    plan::StepCosts costs = costs_;
+    plan::RecordedOpCosts costs = costs_;
     costs.runs[2].op = static_cast<int>(program().ops.size());
     write_file(folder_.path / "costs.json", json(costs).dump());
   }
@@ -140,8 +140,8 @@ class PaperSweep {
 
   const int64_t budget_bytes_;
   const std::vector<std::string> strategies_;
-  std::vector<InspectedBatchSequence> settings_ = std::vector<InspectedBatchSequence>(1);
-  plan::StepCosts costs_;
+  std::vector<InspectedModelAtShape> settings_ = std::vector<InspectedModelAtShape>(1);
+  plan::RecordedOpCosts costs_;
   std::map<std::string, Outcome> outcomes_;  // of failed trials
   ScratchFolder folder_;
 };
@@ -361,8 +361,8 @@ TEST_CASE("a plan is made from costs of the fallback if the device has no room f
 
 TEST_CASE("without a budget the fallback runs once, at settings where nothing else had room") {
   const CandidateStrategiesAndPlans candidates({"none", "checkpoint:full"}, {}, {}, kFallback);
-  std::vector<InspectedBatchSequence> settings(2);
-  for (InspectedBatchSequence& setting : settings) setting.facts.program = decoder(2);
+  std::vector<InspectedModelAtShape> settings(2);
+  for (InspectedModelAtShape& setting : settings) setting.facts.program = decoder(2);
   const auto proposer = propose_all(candidates, settings);
   std::vector<FinishedProposal> tried;
   for (const TrialProposal& proposal : proposer->next(tried)) {

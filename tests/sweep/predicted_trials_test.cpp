@@ -19,7 +19,7 @@ namespace {
 // Proposes the baseline and then offload:stream with `predicted` as its prediction.
 class Foretelling : public TrialProposer {
  public:
-  Foretelling(const std::vector<InspectedBatchSequence>& settings, std::optional<TrialPrediction> predicted)
+  Foretelling(const std::vector<InspectedModelAtShape>& settings, std::optional<TrialPrediction> predicted)
       : settings_(settings), predicted_(predicted) {}
 
   std::vector<TrialProposal> next(std::span<const FinishedProposal> tried) override {
@@ -36,7 +36,7 @@ class Foretelling : public TrialProposer {
   }
 
  private:
-  const std::vector<InspectedBatchSequence>& settings_;
+  const std::vector<InspectedModelAtShape>& settings_;
   std::optional<TrialPrediction> predicted_;
 };
 
@@ -46,7 +46,7 @@ struct Bench : test::SweepBench {
   // Returns the prediction of the second trial.
   std::optional<TrialPrediction> sweep(std::optional<TrialPrediction> predicted, const std::string& behaviour = "") {
     const test::Variable rules("FAKE_TRIAL", behaviour);
-    const auto make = [&](const CandidateStrategiesAndPlans&, const std::vector<InspectedBatchSequence>& points) {
+    const auto make = [&](const CandidateStrategiesAndPlans&, const std::vector<InspectedModelAtShape>& points) {
       return std::make_unique<Foretelling>(points, predicted);
     };
     const SweepResult result = run_sweep(settings, listener, make);

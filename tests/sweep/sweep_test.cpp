@@ -386,7 +386,7 @@ namespace {
 // Halves the offloaded fraction until a trial fails.
 class Halving : public TrialProposer {
  public:
-  explicit Halving(const std::vector<InspectedBatchSequence>& settings) : settings_(settings) {}
+  explicit Halving(const std::vector<InspectedModelAtShape>& settings) : settings_(settings) {}
 
   std::vector<TrialProposal> next(std::span<const FinishedProposal> tried) override {
     rows_.push_back(tried.size());
@@ -399,7 +399,7 @@ class Halving : public TrialProposer {
   static std::vector<size_t> rows_;  // number of trials at each call
 
  private:
-  const std::vector<InspectedBatchSequence>& settings_;
+  const std::vector<InspectedModelAtShape>& settings_;
   double share_ = 1;
 };
 std::vector<size_t> Halving::rows_;
@@ -409,7 +409,7 @@ std::vector<size_t> Halving::rows_;
 TEST_CASE("a proposer is called again with all measurements until it proposes nothing") {
   Bench bench;
   Halving::rows_.clear();
-  const auto halving = [](const CandidateStrategiesAndPlans&, const std::vector<InspectedBatchSequence>& settings) {
+  const auto halving = [](const CandidateStrategiesAndPlans&, const std::vector<InspectedModelAtShape>& settings) {
     return std::make_unique<Halving>(settings);
   };
   const auto sweep = [&] {
@@ -436,7 +436,7 @@ TEST_CASE("a proposer that repeats itself ends the sweep") {
     }
   };
   run_sweep(bench.settings, bench.listener,
-            [](const CandidateStrategiesAndPlans&, const std::vector<InspectedBatchSequence>&) {
+            [](const CandidateStrategiesAndPlans&, const std::vector<InspectedModelAtShape>&) {
               return std::make_unique<Again>();
             });
   CHECK(bench.starts() == "inspect\nnone\n");

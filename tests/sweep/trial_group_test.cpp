@@ -112,7 +112,7 @@ TEST_CASE("the time limit of a trial applies to every rank") {
 
 TEST_CASE("a usage error of the ranks is reported as a usage error") {
   const TrialAnswer answer = Group().run("none=usage;none rank 1=usage;none rank 2=usage");
-  REQUIRE(std::holds_alternative<ReportedUsageError>(answer));
+  REQUIRE(std::holds_alternative<ReceivedUsageError>(answer));
 }
 
 }  // namespace

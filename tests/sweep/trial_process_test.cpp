@@ -141,8 +141,8 @@ TEST_CASE("a signal is reported as a crash with its name and phase and the log t
 
 TEST_CASE("a LibTorch without the program's symbols is refused in words of the user") {
   const TrialAnswer answer = Stage().run("no-symbols");
-  REQUIRE(std::holds_alternative<ReportedUsageError>(answer));
-  CHECK(std::get<ReportedUsageError>(answer).message.starts_with(
+  REQUIRE(std::holds_alternative<ReceivedUsageError>(answer));
+  CHECK(std::get<ReceivedUsageError>(answer).message.starts_with(
       "memtune-trial is built for another minor release of PyTorch than the LibTorch that it found: "));
 }
 
@@ -217,8 +217,8 @@ TEST_CASE("invalid frames are an error that quotes them") {
 TEST_CASE("an error or a usage error that the trial reports is passed on") {
   CHECK(Stage().failure("error").reason == "an unplanned error");
   const TrialAnswer answer = Stage().run("usage");
-  REQUIRE(std::holds_alternative<ReportedUsageError>(answer));
-  CHECK(std::get<ReportedUsageError>(answer).message == "the model rejects the input");
+  REQUIRE(std::holds_alternative<ReceivedUsageError>(answer));
+  CHECK(std::get<ReceivedUsageError>(answer).message == "the model rejects the input");
 }
 
 TEST_CASE("a result with a NaN loss is a measurement") {

@@ -72,7 +72,7 @@ class Tiers {
     const bool may_spill = !random_.one_in(8) || budget_ > 0;
     const Piece piece{tier_.put(bytes, may_spill), simulated_->put(bytes, may_spill)};
     pieces_.push_back(piece);
-    tier_.stored(piece.real, cpu_device().record(device::Stream::out));
+    tier_.stored(piece.real, cpu_device().record(device::StreamKind::out));
     simulated_->stored(piece.simulated, 0);
     compare("stored");
   }
@@ -104,7 +104,7 @@ class Tiers {
   const int64_t budget_;
   const bool power_of_two_;
   HostTier tier_;
-  planner::SimulatedClock clock_;
+  planner::SimulatedComputeAndHostClock clock_;
   std::unique_ptr<planner::SimulatedHostTier> simulated_;
   std::vector<Piece> pieces_;
 };

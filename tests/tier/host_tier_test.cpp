@@ -27,7 +27,7 @@ HostTierPiecePtr put(HostTier& tier, char value, bool may_spill = true) {
   HostTierPiecePtr piece = tier.put(kPage, may_spill);
   for (const auto& event : piece->lease.free_after()) event->synchronize();
   std::memset(piece->lease.data(), value, kPage);
-  tier.stored(piece, cpu_device().record(device::Stream::out));
+  tier.stored(piece, cpu_device().record(device::StreamKind::out));
   return piece;
 }
 

@@ -323,7 +323,7 @@ TEST_CASE("a reward model of TRL is measured where a key says so") {
 
 TEST_CASE("training of another kind is refused by the keys that say so") {
   const auto refusals = [](const std::string& trainer, const std::string& text,
-                           ImageTrainingPolicy images = ImageTrainingPolicy::refused) {
+                           UnsupportedImageInputPolicy images = UnsupportedImageInputPolicy::refused) {
     return join(native_flags(trainer, text, "x.yaml", {}, images).refusals, "; ");
   };
   CHECK(refusals("trl", "model_name_or_path: m\nmax_completion_length: 8\n") ==
@@ -345,8 +345,8 @@ TEST_CASE("training of another kind is refused by the keys that say so") {
   CHECK(refusals("torchtune", "batch_size: 1\n") == "trains nothing: it names no optimizer");
   const std::string images = "base_model: m\nprocessor_type: AutoProcessor\n";
   CHECK(refusals("axolotl", images).starts_with("processor_type: AutoProcessor prepares images or sound"));
-  CHECK(refusals("axolotl", images, ImageTrainingPolicy::left_out).empty());
-  const auto notes = native_flags("axolotl", images, "x.yaml", {}, ImageTrainingPolicy::left_out).notes;
+  CHECK(refusals("axolotl", images, UnsupportedImageInputPolicy::left_out).empty());
+  const auto notes = native_flags("axolotl", images, "x.yaml", {}, UnsupportedImageInputPolicy::left_out).notes;
   CHECK(std::ranges::any_of(notes, [](const auto& note) { return note.starts_with("processor_type: AutoProcessor"); }));
 }
 

@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "core/answer/trainer/config_space.h"
 #include "core/answer/trainer/config_to_flags_translation.h"
 #include "core/answer/trainer/trainer.h"
+#include "core/answer/trainer/trainer_config_variants.h"
 #include "core/answer/trainer/user_trainer_settings.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
@@ -75,7 +75,7 @@ int main(int count, char** words) {
                 << "\n";
       return 0;
     }
-    trainer::ConfigSpaceOptions settings;
+    trainer::TrainerConfigVariantOptions settings;
     settings.optimizer = std::erase(arguments, "--optimizer") > 0;
     for (auto flag = std::ranges::find(arguments, "--release"); flag != arguments.end();
          flag = std::ranges::find(arguments, "--release")) {
@@ -85,14 +85,14 @@ int main(int count, char** words) {
     }
     settings.command = arguments;
     const std::string text = file.empty() ? "" : read_file(file);
-    const trainer::ConfigSpace space = trainer::make_space(trainer, text, file, settings);
+    const trainer::TrainerConfigVariants space = trainer::make_space(trainer, text, file, settings);
     nlohmann::json json = {
         {"file_name", space.file_name}, {"variants", nlohmann::json::array()}, {"skipped", nlohmann::json::array()}};
     trainer::ConfigExportOptions exported{settings.releases, text, file};
     const bool is_older = trainer == "torchtitan-0.2";  // one trainer with two descriptions
     if (is_older) exported.releases = {{"", "0.2.2"}};
     json["exports"] = exports(is_older ? "torchtitan" : trainer, exported);
-    for (const trainer::ConfigVariant& one : space.variants)
+    for (const trainer::TrainerConfigVariant& one : space.variants)
       json["variants"].push_back({{"name", one.name}, {"config", one.config}, {"arguments", one.arguments}});
     for (const trainer::SkippedConfig& one : space.skipped)
       json["skipped"].push_back({{"name", one.name}, {"reason", one.reason}});

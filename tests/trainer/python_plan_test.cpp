@@ -85,7 +85,7 @@ bool has(const std::string& text, const std::string& part) { return text.find(pa
 TEST_CASE("equal blocks share one policy with a default placement for most functions") {
   Program p = program(3);
   for (const int block : {0, 2}) p.place(5 * block + 3, TensorPlacement::recompute, TensorPlacement::host);
-  const trainer::ProgramBlockPolicies treated = trainer::make_block_policies(p.plan, p.facts);
+  const trainer::PythonPlanBlockPlacements treated = trainer::make_block_policies(p.plan, p.facts);
   REQUIRE(treated.block_policies.size() == 2);
   CHECK(treated.block_policies[0].blocks == std::vector{0, 2});
   CHECK(treated.block_policies[0].others == trainer::FunctionTensorPlacements{});
@@ -102,7 +102,7 @@ TEST_CASE("functions are counted per module and in-place writes separately and v
   Program p = program(1);
   p.place(1, TensorPlacement::host);
   p.place(5, TensorPlacement::recompute);
-  const trainer::ProgramBlockPolicies treated = trainer::make_block_policies(p.plan, p.facts);
+  const trainer::PythonPlanBlockPlacements treated = trainer::make_block_policies(p.plan, p.facts);
   const trainer::PlacementsByFunction expected = {{"/add_#0", {TensorPlacement::recompute, TensorPlacement::keep}},
                                                   {"attn.q/linear#0", {TensorPlacement::host, TensorPlacement::keep}}};
   CHECK(treated.block_policies[0].functions == expected);
@@ -124,7 +124,7 @@ TEST_CASE("a compiled model may keep as many bytes as the plan keeps and the fir
   Program p = program(2);
   for (const int block : {0, 1}) p.place(5 * block + 3, TensorPlacement::recompute, TensorPlacement::recompute);
   p.place(6, TensorPlacement::host);
-  const trainer::ProgramBlockPolicies treated = trainer::make_block_policies(p.plan, p.facts);
+  const trainer::PythonPlanBlockPlacements treated = trainer::make_block_policies(p.plan, p.facts);
   CHECK(treated.left_bytes == 14 * kMiB);  // 4 for the input, 2 for a linear, two sums of 4
   CHECK(treated.offloaded_bytes == 2 * kMiB);
   p.place(0, TensorPlacement::host);
@@ -160,7 +160,7 @@ TEST_CASE("the first block's input is offloaded and other places outside blocks 
   p.place(11, TensorPlacement::recompute);
   p.place(3, TensorPlacement::disk);
   p.plan.nested = true;
-  const trainer::ProgramBlockPolicies treated = trainer::make_block_policies(p.plan, p.facts);
+  const trainer::PythonPlanBlockPlacements treated = trainer::make_block_policies(p.plan, p.facts);
   REQUIRE(treated.notes.size() == 3);
   CHECK(has(treated.notes[0], "disk"));
   CHECK(has(treated.notes[1], "8 MiB of activations outside"));

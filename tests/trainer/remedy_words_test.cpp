@@ -81,7 +81,7 @@ TEST_CASE("every trainer has words, of settings that a remedy or an advice names
   result::OutOfMemory oom;
   // Both what evaluates and what does not.
   const auto time_advice = [](const result::TrainerSettingSyntax& words, bool evaluates) {
-    result::TimeShares shares{1, 1, 1, 1, 1, 1, 1, 1, 0, evaluates, true, "", {words}};
+    result::TrainingPhaseTimeShares shares{1, 1, 1, 1, 1, 1, 1, 1, 0, evaluates, true, "", {words}};
     return join(result::time_advice(shares), "\n");
   };
   for (const std::string& trainer : trainers()) {

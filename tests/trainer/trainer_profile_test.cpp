@@ -45,7 +45,7 @@ TEST_CASE("options set described keys and combinations use known options and ran
     }
     for (const std::string& combination : profile.combinations)
       for (const std::string& part : split(combination, '+')) CHECK_MESSAGE(names.contains(part), combination);
-    for (const ConfigExclusionRule& rule : profile.rules) {
+    for (const ConfigRejectionRule& rule : profile.rules) {
       CHECK_FALSE(rule.when.empty());
       CHECK_FALSE(rule.reason.empty());
     }
@@ -57,7 +57,7 @@ TEST_CASE("options set described keys and combinations use known options and ran
 }
 
 TEST_CASE("releases are compared number by number") {
-  const ReleaseRange range = {"x", "5.9", "5.23"};
+  const PackageReleaseRange range = {"x", "5.9", "5.23"};
   for (const char* inside : {"5.9", "5.9.0", "5.10", "5.22.2"}) CHECK(in_range(range, {{"x", inside}}));
   for (const char* outside : {"5.8.9", "4.57", "5.23", "5.23.0", "6"}) CHECK_FALSE(in_range(range, {{"x", outside}}));
 }

@@ -167,7 +167,7 @@ TEST_CASE("a trainer that is known by its command is refused with that command")
 
 TEST_CASE("the guide of training scripts has the command of each trainer without a description") {
   const std::string guide = read_file(MEMTUNE_SOURCE_DIR "/docs/how-to/measure-a-training-script.md");
-  for (const trainer::CommandOnlyTrainer& one : trainer::command_trainers())
+  for (const trainer::TrainerWithoutProfile& one : trainer::command_trainers())
     CHECK_MESSAGE(has(guide, "`" + std::string(one.command) + "` |"), one.name);
 }
 

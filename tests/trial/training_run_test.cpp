@@ -84,7 +84,7 @@ plan::TrainingRunRequest request(const fs::path& folder, const fs::path& model, 
   return request;
 }
 
-result::TrainingResult train(const plan::TrainingRunRequest& request) {
+result::TrainingRunResult train(const plan::TrainingRunRequest& request) {
   static const int sink = dup2(open("/dev/null", O_WRONLY), 3);
   (void)sink;
   trial::TrialFrameWriter frames;
@@ -122,11 +122,11 @@ TEST_CASE("a resumed run has the losses and the state of an uninterrupted one un
     const fs::path whole = scratch.path / ("whole " + strategy), parts = whole.string() + " in parts",
                    waiting = whole.string() + " waiting";
     for (const fs::path& folder : {whole, parts, waiting}) fs::create_directories(folder);
-    const result::TrainingResult without = train(request(scratch.path, model, strategy, 9));
+    const result::TrainingRunResult without = train(request(scratch.path, model, strategy, 9));
     plan::TrainingRunRequest asked = request(whole, model, strategy, 9);
     asked.save_every = 3;
     asked.save = "async";
-    const result::TrainingResult once = train(asked);
+    const result::TrainingRunResult once = train(asked);
     CHECK(once.loss == without.loss);  // saves change no loss
     if (first.empty()) first = once.loss;
     CHECK(once.loss == first);
@@ -144,7 +144,7 @@ TEST_CASE("a resumed run has the losses and the state of an uninterrupted one un
     train(asked);
     asked.trial.training.steps = 9;
     asked.resume = true;
-    const result::TrainingResult resumed = train(asked);
+    const result::TrainingRunResult resumed = train(asked);
     CHECK(resumed.first_step == 3);
     CHECK(resumed.loss == once.loss);
     for (const int64_t step : {6, 9}) CHECK(contents(parts, step) == contents(whole, step));
@@ -205,7 +205,7 @@ TEST_CASE("a state of another model is rejected with the difference and a damage
   std::fstream(data, std::ios::in | std::ios::out | std::ios::binary).seekp(5000).put('x');
   CHECK(refusal(asked).find("the newest that is whole is of step 2") != std::string::npos);
   asked.from = 2;
-  const result::TrainingResult resumed = train(asked);
+  const result::TrainingRunResult resumed = train(asked);
   CHECK(resumed.first_step == 2);
   CHECK(resumed.saves.at(0).error == "");  // it replaced the damaged state
   asked.from.reset();
@@ -257,7 +257,7 @@ TEST_CASE("a failed save is reported and the run continues and keeps the newest 
   const state::SavedStatesFolder folder(scratch.path);
   fs::create_directories(folder.path(3));
   std::ofstream(folder.path(3) / "mine") << "mine";
-  const result::TrainingResult result = train(asked);
+  const result::TrainingRunResult result = train(asked);
   REQUIRE(result.saves.size() == 5);
   CHECK(result.saves[2].error.find("cannot make the folder") == 0);
   CHECK(result.saves[3].error == "");
@@ -278,7 +278,7 @@ TEST_CASE("SIGTERM saves and ends the run and it resumes from there") {
     std::this_thread::sleep_for(std::chrono::milliseconds(300));
     ::kill(::getpid(), SIGTERM);
   });
-  const result::TrainingResult stopped = train(asked);
+  const result::TrainingRunResult stopped = train(asked);
   killer.join();
   std::signal(SIGTERM, SIG_DFL);
   CHECK(stopped.stopped);
@@ -287,7 +287,7 @@ TEST_CASE("SIGTERM saves and ends the run and it resumes from there") {
   CHECK(state::SavedStatesFolder(scratch.path).steps() == std::vector<int64_t>{steps});
   asked.resume = true;
   asked.trial.training.steps = steps + 3;
-  const result::TrainingResult whole = train(request(other.path, model, "none", steps + 3));
+  const result::TrainingRunResult whole = train(request(other.path, model, "none", steps + 3));
   CHECK(train(asked).loss == whole.loss);
 }
 

@@ -82,7 +82,7 @@ TEST_CASE("a successful trial reports its measurements") {
   CHECK(baseline.step_ms.samples.size() == 2);
   CHECK(baseline.peak_bytes.allocated > baseline.floor_bytes);
   CHECK(baseline.transfer.out_bytes == 0);
-  const auto costs = parse_json(read_file(none.envelope.costs)).get<plan::StepCosts>();
+  const auto costs = parse_json(read_file(none.envelope.costs)).get<plan::RecordedOpCosts>();
   CHECK(costs.step_ms == baseline.step_ms.median);
   CHECK(costs.disk_write_gb_per_s > 0);
   CHECK(costs.disk_read_gb_per_s > 0);

@@ -1,14 +1,14 @@
 // The rules that make findings. A rule looks at one trial and returns one finding or none. "a step" is the time in all
 // traced steps divided by their number; "of the step" is relative to the measured step. Sets of time are those of
-// trace::StepActivityIntervals. They are disjoint, so no time is counted twice.
+// trace::StepTimeBreakdown. They are disjoint, so no time is counted twice.
 #pragma once
 
 #include <optional>
 #include <span>
 
 #include "core/answer/findings/findings.h"
-#include "core/answer/findings/strategy_change_advisor.h"
-#include "core/record/trace/step_activity_intervals.h"
+#include "core/answer/findings/suggested_strategy_builder.h"
+#include "core/record/trace/step_time_breakdown.h"
 
 namespace memtune::findings {
 
@@ -30,9 +30,9 @@ struct TrialView {
   const trace::Trace& trace;
   const result::Measurement& measurement;
   const plan::Plan* plan;
-  StrategyChangeAdvisor tunables;
+  SuggestedStrategyBuilder tunables;
   std::vector<trace::TimeInterval> steps;
-  trace::StepActivityIntervals breakdown;
+  trace::StepTimeBreakdown breakdown;
   int64_t peak_bytes = 0;  // the measured one, or that of the trace if nothing was measured
   double step_ms = 0;      // the measured median, or the average in the trace if nothing was measured
 };
@@ -45,12 +45,12 @@ using Rule = std::optional<Finding> (*)(const TrialView&);
 // copy_rules.cpp. Copies that total less than 1 MiB per step are the model's own and are ignored. A trial that offloads
 // nothing has no late copies, because there is no copy whose schedule could be changed.
 //
-// StepActivityIntervals::in is at least kSignificantShare: backward waits for reloads. The link's bandwidth is the
+// StepTimeBreakdown::in is at least kSignificantShare: backward waits for reloads. The link's bandwidth is the
 // limit if these copies fill 90 % of the time from the first to the last of a step, and 30 % of the step. A deeper
 // prefetch does not help then, and the advice is to offload less. Otherwise it is to keep the last block, if half of
 // the late time is its, or a deeper prefetch.
 std::optional<Finding> copies_in_late(const TrialView& subject);
-// The same for StepActivityIntervals::out and copies out: compute waits until sources are copied. The advice is a
+// The same for StepTimeBreakdown::out and copies out: compute waits until sources are copied. The advice is a
 // larger stash.
 std::optional<Finding> copies_out_late(const TrialView& subject);
 // Recorded waits without any copy or compute take at least kSignificantShare.
@@ -84,7 +84,7 @@ std::optional<Finding> recompute_expensive(const TrialView& subject);
 
 // time_rules.cpp
 //
-// StepActivityIntervals::idle between the first and the last device event of each step is at least 2 % of it: the host
+// StepTimeBreakdown::idle between the first and the last device event of each step is at least 2 % of it: the host
 // issues too slowly. Not reported beside host_bound().
 std::optional<Finding> device_idle(const TrialView& subject);
 // The device waits for the host for at least 10 % of the measured step, and twice the spread of measured steps. It is
@@ -93,7 +93,7 @@ std::optional<Finding> device_idle(const TrialView& subject);
 std::optional<Finding> host_bound(const TrialView& subject);
 // What share of the traced steps the blocks take, with backward and recomputation, and what is before and behind them.
 std::optional<Finding> block_times(const TrialView& subject);
-// StepActivityIntervals::collectives is at least kSignificantShare: ranks communicate, or wait for each other, while
+// StepTimeBreakdown::collectives is at least kSignificantShare: ranks communicate, or wait for each other, while
 // nothing computes.
 std::optional<Finding> collectives_exposed(const TrialView& subject);
 // The profiler dropped records.

@@ -25,7 +25,7 @@ Finding doubt(const TrialView& subject, const char* rule, double weight, std::st
 
 // From the first device event of each step to its last. Host work before and after is no gap.
 Intervals active(const TrialView& subject) {
-  const trace::StepActivityIntervals& breakdown = subject.breakdown;
+  const trace::StepTimeBreakdown& breakdown = subject.breakdown;
   Intervals busy;
   for (const Intervals* set :
        {&breakdown.compute, &breakdown.in, &breakdown.out, &breakdown.collectives, &breakdown.wait})
@@ -63,7 +63,7 @@ Gaps find_gaps(const TrialView& subject) {
 // What the device waits for the host in a measured step. Tracing slows the host down, so the gaps are longer than in a
 // measured step, but what the device does takes as long.
 double host_wait_ms(const TrialView& subject, const Gaps& gaps) {
-  const trace::StepActivityIntervals& breakdown = subject.breakdown;
+  const trace::StepTimeBreakdown& breakdown = subject.breakdown;
   int64_t busy_ns = 0;
   for (const Intervals* set :
        {&breakdown.compute, &breakdown.in, &breakdown.out, &breakdown.collectives, &breakdown.wait})

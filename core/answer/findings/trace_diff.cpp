@@ -108,7 +108,7 @@ class Side {
 
   const trace::Trace& trace_;
   std::vector<TimeInterval> steps_;
-  trace::StepActivityIntervals breakdown_;
+  trace::StepTimeBreakdown breakdown_;
   TimeInterval aligned_;
 };
 

@@ -4,7 +4,7 @@
 
 #include "core/answer/findings/finding_rules.h"
 #include "core/answer/result/effect.h"
-#include "core/answer/result/trial_comparator.h"
+#include "core/answer/result/work_normalized_trial_comparator.h"
 #include "core/base/layout.h"
 #include "core/base/text.h"
 
@@ -19,7 +19,7 @@ constexpr int64_t kOwnBytesOfStep = int64_t{1} << 20;  // per step: batches and 
 // The fastest variant that worked, trains the same and needs no more memory. Null if none is faster by more than noise,
 // or if steps do different work.
 const result::TrialRow* better_than(const result::TrialRow& row, std::span<const result::TrialRow> rows) {
-  if (result::TrialComparator(rows).work() != result::WorkUnit::step) return nullptr;
+  if (result::WorkNormalizedTrialComparator(rows).work() != result::WorkUnit::step) return nullptr;
   const result::TrialRow* best = nullptr;
   for (const result::TrialRow* other : result::choices(rows)) {
     if (other == &row || static_cast<double>(peak(*other)) > kSameMemory * static_cast<double>(peak(row))) continue;
@@ -40,7 +40,7 @@ std::string advice_for(const result::TrialRow& row, std::span<const result::Tria
 void tell_without_effect(std::span<const result::TrialRow> rows, std::vector<Finding>& findings) {
   const auto base = std::ranges::find_if(rows, [](const result::TrialRow& row) { return is_base(row) && worked(row); });
   if (base == rows.end() || base->measurement.device.starts_with("CPU")) return;
-  const result::TrialComparator ranking(rows);
+  const result::WorkNormalizedTrialComparator ranking(rows);
   std::vector<std::string> names;
   for (const result::TrialRow& row : rows) {
     const double apart = static_cast<double>(peak(row)) / static_cast<double>(peak(*base)) - 1;

@@ -5,7 +5,7 @@
 
 #include "core/answer/result/effect.h"
 #include "core/answer/result/recommend.h"
-#include "core/answer/result/trial_comparator.h"
+#include "core/answer/result/work_normalized_trial_comparator.h"
 #include "core/base/bytes.h"
 #include "core/base/layout.h"
 
@@ -38,7 +38,7 @@ void fill(const Report& report, const Rows& rows, TrainerSettingsOrPlanAnswer& a
     alternative.text = why_none(rows);
     return;
   }
-  const result::TrialComparator ranking{std::span<const TrialRow>(report.rows)};
+  const result::WorkNormalizedTrialComparator ranking{std::span<const TrialRow>(report.rows)};
   std::ranges::copy_if(chosen, std::back_inserter(fitting), [&](const TrialRow* row) {
     return report.budget_bytes <= 0 || required_bytes(*row) <= report.budget_bytes;
   });

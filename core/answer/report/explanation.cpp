@@ -5,7 +5,7 @@
 
 #include "core/answer/report/words.h"
 #include "core/answer/result/rounds.h"
-#include "core/answer/result/trial_comparator.h"
+#include "core/answer/result/work_normalized_trial_comparator.h"
 #include "core/base/bytes.h"
 #include "core/base/layout.h"
 #include "core/base/text.h"
@@ -90,8 +90,8 @@ std::string headline(const Report& report, const result::TrialRow& row) {
   std::string peak = format_bytes(m.peak_bytes.allocated) + (on_device ? " allocated at the peak" : " at the peak");
   const result::TrialRow* base = reference_row(report, row);
   if (base && base != &row && base->measurement.step_ms.median > 0) {
-    time +=
-        " (" + fixed(result::TrialComparator(report.rows).ratio(row, *base).value, 2) + " × " + report.reference + ")";
+    time += " (" + fixed(result::WorkNormalizedTrialComparator(report.rows).ratio(row, *base).value, 2) + " × " +
+            report.reference + ")";
     const int64_t more = m.peak_bytes.allocated - base->measurement.peak_bytes.allocated;
     if (more != 0)
       peak += " (" + format_bytes(std::abs(more)) + (more < 0 ? " less than " : " more than ") + report.reference + ")";

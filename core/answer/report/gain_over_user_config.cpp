@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "core/answer/result/trial_comparator.h"
+#include "core/answer/result/work_normalized_trial_comparator.h"
 #include "core/base/bytes.h"
 #include "core/base/layout.h"
 
@@ -45,7 +45,7 @@ std::string time_text(const Report& report, const GainOverUserConfig& gain) {
   if ((unclear && gain.time.value <= result::kMostNoise) || percent < 0.05)
     return "is as fast as " + than + " within the noise";
   return "takes " + fixed(percent, percent < 10 ? 1 : 0) + " % " + (gain.time.value < 1 ? "less" : "more") + " time " +
-         per_work(result::TrialComparator(report.rows).work()) + " than " + than +
+         per_work(result::WorkNormalizedTrialComparator(report.rows).work()) + " than " + than +
          (unclear ? " (the noise is larger)" : "");
 }
 
@@ -68,7 +68,7 @@ std::optional<GainOverUserConfig> gain(const Report& report) {
   const TrialRow* row = recommended(report);
   const TrialRow* base = own(report);
   if (!row || !base || row == base || !result::usable(base->measurement)) return {};
-  return GainOverUserConfig{base, result::TrialComparator(report.rows).ratio(*row, *base),
+  return GainOverUserConfig{base, result::WorkNormalizedTrialComparator(report.rows).ratio(*row, *base),
                             result::required_bytes(*row) - result::required_bytes(*base)};
 }
 

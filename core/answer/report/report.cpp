@@ -42,7 +42,7 @@ Report printable(Report report) {
                   m.growth->line.text);
     if (m.oom) {
       for (result::AllocationSite& line : m.oom->lines) clean_names(line.file, line.function, line.inner, line.text);
-      for (result::ResidentModelRecord& model : m.oom->models) clean_names(model.name);
+      for (result::OomResidentModel& model : m.oom->models) clean_names(model.name);
       for (result::TrainerSettingSyntax& words : m.oom->words) clean_names(words.setting), clean(words.text);
       clean_names(m.oom->trainer);
       clean_names(m.oom->where.file, m.oom->where.function, m.oom->where.inner, m.oom->where.text);

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/answer/result/time_advice.h"
-#include "core/answer/result/trial_comparator.h"
+#include "core/answer/result/work_normalized_trial_comparator.h"
 #include "core/base/text.h"
 
 namespace memtune::report {
@@ -16,7 +16,7 @@ std::string time_text(const Report& report) {
   const auto row = std::ranges::find_if(
       report.rows, [&](const result::TrialRow& each) { return worked(each) && (working == 1 || each.recommended); });
   if (row == report.rows.end() || !row->measurement.time_shares) return "";
-  const result::TimeShares& shares = *row->measurement.time_shares;
+  const result::TrainingPhaseTimeShares& shares = *row->measurement.time_shares;
   std::vector<std::string> parts;
   for (const result::TimeShareField& kind : result::kTimeKinds)
     if (const long percent = std::lround(100 * shares.*kind.share); percent > 0)

@@ -6,7 +6,7 @@
 #include "core/answer/report/text/columns.h"
 #include "core/answer/result/effect.h"
 #include "core/answer/result/loss_comparison.h"
-#include "core/answer/result/trial_comparator.h"
+#include "core/answer/result/work_normalized_trial_comparator.h"
 #include "core/base/bytes.h"
 #include "core/base/layout.h"
 #include "core/base/text.h"

@@ -2,15 +2,15 @@
 
 #include <algorithm>
 
-#include "core/answer/result/trial_comparator.h"
+#include "core/answer/result/work_normalized_trial_comparator.h"
 
 namespace memtune::result {
 
-bool DiffRow::worked_in_both() const { return in_both() && worked(*a) && worked(*b); }
-bool DiffRow::broke() const { return a && worked(*a) && !(b && worked(*b)); }
+bool SweepDiffRow::worked_in_both() const { return in_both() && worked(*a) && worked(*b); }
+bool SweepDiffRow::broke() const { return a && worked(*a) && !(b && worked(*b)); }
 
-std::vector<DiffRow> diff(std::span<const TrialRow> a, std::span<const TrialRow> b) {
-  std::vector<DiffRow> rows;
+std::vector<SweepDiffRow> diff(std::span<const TrialRow> a, std::span<const TrialRow> b) {
+  std::vector<SweepDiffRow> rows;
   for (const TrialRow* row : ranked(a)) {
     const auto found = std::ranges::find_if(b, [&](const TrialRow& other) { return same_trial(*row, other); });
     rows.push_back({row, found == b.end() ? nullptr : &*found});

@@ -9,7 +9,7 @@
 
 namespace memtune::result {
 
-struct DiffRow {
+struct SweepDiffRow {
   const TrialRow* a = nullptr;  // null: in B only
   const TrialRow* b = nullptr;  // null: in A only
 
@@ -20,7 +20,7 @@ struct DiffRow {
 };
 
 // A's rows in ranked order, then the rows that only B has. The result points into both spans.
-std::vector<DiffRow> diff(std::span<const TrialRow> a, std::span<const TrialRow> b);
+std::vector<SweepDiffRow> diff(std::span<const TrialRow> a, std::span<const TrialRow> b);
 
 // Whether the intervals of the medians overlap, so that no difference can be claimed.
 bool may_be_equal(const StepTime& a, const StepTime& b);

@@ -20,7 +20,7 @@ constexpr struct {
   const char *name, *key;
 } kNames[] = {{"peak", "peak_allocated_bytes"}, {"step", "step_ms"}, {"exposed", "exposed_ms"}, {"hidden", "hidden"}};
 
-const Metric& figure_named(const std::string& name) {
+const MetricDefinition& figure_named(const std::string& name) {
   return metric(std::ranges::find_if(kNames, [&](const auto& each) { return each.name == name; })->key);
 }
 
@@ -49,15 +49,15 @@ DiffLimit::DiffLimit(const std::string& text) : text_(text) {
   if (match[3] == "-") bound_ = -bound_;
 }
 
-double DiffLimit::change(const DiffRow& row) const {
+double DiffLimit::change(const SweepDiffRow& row) const {
   const double a = metric_->get(row.a->measurement), b = metric_->get(row.b->measurement);
   if (!relative_ || metric_->unit == MetricUnit::share || a == b) return b - a;
   return a > 0 ? b / a - 1 : std::numeric_limits<double>::infinity();
 }
 
-std::vector<std::string> DiffLimit::broken_by(const std::vector<DiffRow>& rows) const {
+std::vector<std::string> DiffLimit::broken_by(const std::vector<SweepDiffRow>& rows) const {
   std::vector<std::string> lines;
-  for (const DiffRow& row : rows) {
+  for (const SweepDiffRow& row : rows) {
     if (!row.worked_in_both()) continue;
     const double by = change(row);
     if (above_ ? by <= bound_ : by >= bound_) continue;

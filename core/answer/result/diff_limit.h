@@ -15,13 +15,13 @@ class DiffLimit {
   explicit DiffLimit(const std::string& text);  // throws UsageError that shows valid forms
 
   // Describes each trial that worked in both sweeps and exceeds the limit: "offload:stream: peak +3.1 %, limit +2 %".
-  std::vector<std::string> broken_by(const std::vector<DiffRow>& rows) const;
+  std::vector<std::string> broken_by(const std::vector<SweepDiffRow>& rows) const;
 
  private:
-  double change(const DiffRow& row) const;
+  double change(const SweepDiffRow& row) const;
 
   std::string text_, name_;
-  const Metric* metric_ = nullptr;
+  const MetricDefinition* metric_ = nullptr;
   bool above_ = true;     // true for >, false for <
   bool relative_ = true;  // as a share of A; for `hidden` in percentage points
   double bound_ = 0;      // a share, ms or bytes

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "core/answer/result/trial_comparator.h"
+#include "core/answer/result/work_normalized_trial_comparator.h"
 #include "core/plan/strategy/strategy.h"
 
 namespace memtune::result {
@@ -23,8 +23,7 @@ bool recomputed(const Measurement& m) { return m.recomputed_ops > 0 || m.recompu
 
 Strategy with_host_for_disk(const Strategy& strategy) {
   Strategy left = strategy;
-  for (const plan::StrategyParameterKind parameter :
-       {plan::StrategyParameterKind::inputs, plan::StrategyParameterKind::tier})
+  for (const plan::StrategyParameterId parameter : {plan::StrategyParameterId::inputs, plan::StrategyParameterId::tier})
     left = left.with(parameter, [&](const plan::StrategyPart& part) {
       const std::string place = part.text(parameter);
       return place == "disk" ? "host" : place;

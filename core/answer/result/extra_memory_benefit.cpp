@@ -1,14 +1,14 @@
 #include "core/answer/result/extra_memory_benefit.h"
 
 #include "core/answer/result/effect.h"
-#include "core/answer/result/trial_comparator.h"
+#include "core/answer/result/work_normalized_trial_comparator.h"
 
 namespace memtune::result {
 namespace {
 
 constexpr double kGiB = 1 << 30;
 
-ExtraMemoryBenefit price_of(const TrialRow& row, const TrialRow& chosen, const TrialComparator& ranking) {
+ExtraMemoryBenefit price_of(const TrialRow& row, const TrialRow& chosen, const WorkNormalizedTrialComparator& ranking) {
   const double share = 1 - ranking.time(row) / ranking.time(chosen);
   const double saved_ms = share * chosen.measurement.step_ms.median;
   return {&row, saved_ms, saved_ms / (static_cast<double>(required_bytes(row) - required_bytes(chosen)) / kGiB)};
@@ -19,7 +19,7 @@ ExtraMemoryBenefit price_of(const TrialRow& row, const TrialRow& chosen, const T
 std::optional<ExtraMemoryBenefit> benefit_of_more_memory(std::span<const TrialRow> rows, const TrialRow& chosen,
                                                          int64_t budget_bytes) {
   if (budget_bytes <= 0 || required_bytes(chosen) > budget_bytes) return {};
-  const TrialComparator ranking(rows);
+  const WorkNormalizedTrialComparator ranking(rows);
   std::optional<ExtraMemoryBenefit> best;
   for (const TrialRow* row : choices(rows)) {
     if (!same_axes(*row, chosen) || is_untimed(row->measurement) || required_bytes(*row) <= budget_bytes) continue;

@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <limits>
 
-#include "core/answer/result/trial_comparator.h"
+#include "core/answer/result/work_normalized_trial_comparator.h"
 
 namespace memtune::result {
 namespace {

@@ -28,22 +28,22 @@ bool offloads_activations(const Measurement& m) { return m.transfer.out_bytes + 
 
 // Known if above 0.
 template <auto Get>
-constexpr Metric plain(const char* key, const char* head, MetricUnit unit, int digits) {
+constexpr MetricDefinition plain(const char* key, const char* head, MetricUnit unit, int digits) {
   return {key, head, unit, digits, Get, positive<Get>};
 }
 
 // Known if the trial copies activations.
 template <auto Get>
-constexpr Metric of_copies(const char* key, const char* head, MetricUnit unit, int digits) {
+constexpr MetricDefinition of_copies(const char* key, const char* head, MetricUnit unit, int digits) {
   return {key, head, unit, digits, Get, offloads_activations};
 }
 
 using M = Measurement;
 using T = TransferStats;
 using C = CommunicationStats;
-constexpr int kForLeast = Metric::kForLeast;
+constexpr int kForLeast = MetricDefinition::kForLeast;
 
-constexpr Metric kFigures[] = {
+constexpr MetricDefinition kFigures[] = {
     plain<within<&M::step_ms, &StepTime::median>>("step_ms", "step ms", MetricUnit::ms, kForLeast),
     plain<within<&M::step_ms, &StepTime::low>>("step_ms_low", "step ms, low", MetricUnit::ms, kForLeast),
     plain<within<&M::step_ms, &StepTime::high>>("step_ms_high", "step ms, high", MetricUnit::ms, kForLeast),
@@ -68,13 +68,13 @@ constexpr Metric kFigures[] = {
     plain<of<&M::optimizer_ms>>("optimizer_ms", "optimizer ms", MetricUnit::ms, 2),
 };
 
-double largest(const Metric& metric, std::span<const TrialRow* const> rows) {
+double largest(const MetricDefinition& metric, std::span<const TrialRow* const> rows) {
   double most = 0;
   for (const TrialRow* row : rows) most = std::max(most, metric.get(row->measurement));
   return most;
 }
 
-double least(const Metric& metric, std::span<const TrialRow* const> rows) {
+double least(const MetricDefinition& metric, std::span<const TrialRow* const> rows) {
   double least = std::numeric_limits<double>::infinity();
   for (const TrialRow* row : rows) least = std::min(least, metric.get(row->measurement));
   return least;
@@ -84,21 +84,21 @@ double least(const Metric& metric, std::span<const TrialRow* const> rows) {
 
 bool is_whole(MetricUnit unit) { return unit == MetricUnit::bytes || unit == MetricUnit::count; }
 
-std::span<const Metric> metrics() { return kFigures; }
+std::span<const MetricDefinition> metrics() { return kFigures; }
 
-const Metric& metric(std::string_view key) {
-  const auto found = std::ranges::find(kFigures, key, &Metric::key);
+const MetricDefinition& metric(std::string_view key) {
+  const auto found = std::ranges::find(kFigures, key, &MetricDefinition::key);
   if (found == std::end(kFigures)) throw std::out_of_range("no figure " + std::string(key));
   return *found;
 }
 
-const Metric& rate_metric(std::span<const TrialRow* const> rows) {
-  const Metric& tokens = metric("tokens_per_s");
+const MetricDefinition& rate_metric(std::span<const TrialRow* const> rows) {
+  const MetricDefinition& tokens = metric("tokens_per_s");
   const bool all = std::ranges::all_of(rows, [&](const TrialRow* row) { return tokens.known(row->measurement); });
   return all ? tokens : metric("samples_per_s");
 }
 
-MetricColumn::MetricColumn(const Metric& metric, std::span<const TrialRow* const> rows)
+MetricColumn::MetricColumn(const MetricDefinition& metric, std::span<const TrialRow* const> rows)
     : metric_(metric), digits_(metric.digits) {
   if (metric.unit == MetricUnit::bytes) {
     const ByteDisplayUnit unit = unit_for(static_cast<int64_t>(largest(metric, rows)));
@@ -106,7 +106,7 @@ MetricColumn::MetricColumn(const Metric& metric, std::span<const TrialRow* const
     scale_ = 1 / unit.bytes;
   }
   if (metric.unit == MetricUnit::share) scale_ = 100;
-  if (digits_ != Metric::kForLeast) return;
+  if (digits_ != MetricDefinition::kForLeast) return;
   digits_ =
       metric.unit == MetricUnit::per_second ? (least(metric, rows) >= 100 ? 0 : 2) : digits_for(least(metric, rows));
 }

@@ -13,7 +13,7 @@ namespace memtune::result {
 enum class MetricUnit { ms, bytes, share, count, per_second, gb_per_second };
 bool is_whole(MetricUnit unit);  // bytes and counts
 
-struct Metric {
+struct MetricDefinition {
   const char* key;   // "exposed_ms": CSV column, for scripts
   const char* head;  // "exposed ms": table column, for people; the unit is appended for bytes and shares
   MetricUnit unit;
@@ -24,17 +24,17 @@ struct Metric {
   static constexpr int kForLeast = -1;
 };
 
-std::span<const Metric> metrics();  // in CSV order
-const Metric& metric(std::string_view key);
+std::span<const MetricDefinition> metrics();  // in CSV order
+const MetricDefinition& metric(std::string_view key);
 // Tokens per second if all rows count tokens, else samples per second.
-const Metric& rate_metric(std::span<const TrialRow* const> rows);
+const MetricDefinition& rate_metric(std::span<const TrialRow* const> rows);
 
 inline constexpr const char* kNothing = "–";
 
 // A figure of several rows, with one unit and number of decimals for all.
 class MetricColumn {
  public:
-  MetricColumn(const Metric& metric, std::span<const TrialRow* const> rows);
+  MetricColumn(const MetricDefinition& metric, std::span<const TrialRow* const> rows);
 
   std::string head() const;                      // "step ms", "peak GiB", "hidden %"
   double in_unit(double raw) const;              // converts ms or bytes to the unit of the head
@@ -44,7 +44,7 @@ class MetricColumn {
   const char* byte_unit() const { return byte_unit_; }
 
  private:
-  const Metric& metric_;
+  const MetricDefinition& metric_;
   const char* byte_unit_ = "";
   double scale_ = 1;
   int digits_ = 0;

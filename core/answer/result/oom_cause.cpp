@@ -58,8 +58,8 @@ bool by_fragmentation(const OutOfMemory& oom) {
 }
 
 bool by_second_copy(const OutOfMemory& oom) {
-  for (const ResidentModelRecord& copy : oom.models)
-    for (const ResidentModelRecord& other : oom.models)
+  for (const OomResidentModel& copy : oom.models)
+    for (const OomResidentModel& other : oom.models)
       if (&copy != &other && !copy.trained && copy.name == other.name && copy.bytes == other.bytes &&
           copy.bytes >= oom.limit_bytes / kCopyShare)
         return true;
@@ -68,8 +68,8 @@ bool by_second_copy(const OutOfMemory& oom) {
 
 // An optimizer that has float32 copies of all parameters trains the model too, and no model on the device is its own.
 bool by_untrained(const OutOfMemory& oom) {
-  return std::ranges::any_of(oom.models, &ResidentModelRecord::trained) &&
-         std::ranges::any_of(oom.models, [&](const ResidentModelRecord& model) {
+  return std::ranges::any_of(oom.models, &OomResidentModel::trained) &&
+         std::ranges::any_of(oom.models, [&](const OomResidentModel& model) {
            return model.with_gradients && !model.trained && model.bytes >= oom.limit_bytes / kCopyShare;
          });
 }

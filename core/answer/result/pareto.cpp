@@ -33,7 +33,7 @@ void set_predicted(ParetoPlotPoint& point) {
 }
 
 void set_frontiers(std::span<const PredictedFrontier> frontiers, std::span<const TrialRow> rows,
-                   const TrialComparator& ranking, ParetoPlot& plot) {
+                   const WorkNormalizedTrialComparator& ranking, ParetoPlot& plot) {
   double slowest = 0;
   for (const ParetoPlotPoint& point : plot.points)
     if (!point.beyond) slowest = std::max({slowest, point.time, point.predicted_time});
@@ -94,7 +94,7 @@ void set_fronts(ParetoPlot& plot) {
 }  // namespace
 
 void mark_front(std::span<TrialRow> rows) {
-  const TrialComparator ranking{std::span<const TrialRow>(rows)};
+  const WorkNormalizedTrialComparator ranking{std::span<const TrialRow>(rows)};
   const auto beats = [&](const TrialRow& a, const TrialRow& b) {  // at least as good in both, better in one
     const double time_a = ranking.time(a), time_b = ranking.time(b);
     return same_axes(a, b) && !is_untimed(a.measurement) && time_a <= time_b &&
@@ -121,7 +121,8 @@ std::vector<std::vector<const TrialRow*>> fronts_of(std::span<const TrialRow* co
 }
 
 std::vector<ParetoPlotPoint> placed(const PredictedFrontier& frontier, std::span<const TrialRow* const> rows,
-                                    const TrialComparator& ranking, const ByteDisplayUnit& unit, double slowest) {
+                                    const WorkNormalizedTrialComparator& ranking, const ByteDisplayUnit& unit,
+                                    double slowest) {
   const auto is_of_it = [&](const TrialRow* row) {
     return row->batch == frontier.batch && row->sequence == frontier.sequence && usable(row->measurement) &&
            row->measurement.step_ms.median > 0;
@@ -139,7 +140,7 @@ std::vector<ParetoPlotPoint> placed(const PredictedFrontier& frontier, std::span
 ParetoPlot pareto_plot_of(std::span<const TrialRow> rows, int64_t budget_bytes,
                           std::span<const PredictedFrontier> frontiers) {
   ParetoPlot plot;
-  const TrialComparator ranking(rows);
+  const WorkNormalizedTrialComparator ranking(rows);
   plot.time_name = ranking.title();
   plot.time_unit = ranking.unit();
   int64_t largest = 0;

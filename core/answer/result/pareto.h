@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/answer/result/trial_comparator.h"
+#include "core/answer/result/work_normalized_trial_comparator.h"
 #include "core/base/layout.h"
 
 namespace memtune::result {
@@ -26,7 +26,7 @@ struct ParetoPlotPoint {
 
 struct ParetoPlot {
   ByteDisplayUnit unit{"GiB", 1};
-  std::string time_name, time_unit;                     // "step ms" and "ms", from TrialComparator
+  std::string time_name, time_unit;                     // "step ms" and "ms", from WorkNormalizedTrialComparator
   int time_digits = 1;                                  // decimals that distinguish the points
   std::vector<ParetoPlotPoint> points;                  // best first, as in the table; they point to the rows
   std::vector<std::vector<ParetoPlotPoint>> fronts;     // one per batch and sequence, by peak
@@ -47,6 +47,7 @@ inline bool budget_is_near(double budget, double least_peak, double most_peak) {
 // Converts a frontier to the units of a plot of `rows`. Time for the same work depends on batch and sequence. Points
 // are sorted by peak; those much slower than `slowest`, a time of the plot, are left out.
 std::vector<ParetoPlotPoint> placed(const PredictedFrontier& frontier, std::span<const TrialRow* const> rows,
-                                    const TrialComparator& ranking, const ByteDisplayUnit& unit, double slowest);
+                                    const WorkNormalizedTrialComparator& ranking, const ByteDisplayUnit& unit,
+                                    double slowest);
 
 }  // namespace memtune::result

@@ -50,9 +50,10 @@ Recommendation answer(const TrialRow& row, std::string reason, bool fits) {
   return {row.measurement.strategy, std::move(reason), fits, row.batch, row.sequence};
 }
 
-using Better = bool (TrialComparator::*)(const TrialRow&, const TrialRow&) const;
+using Better = bool (WorkNormalizedTrialComparator::*)(const TrialRow&, const TrialRow&) const;
 
-const TrialRow& best_of(std::span<const TrialRow* const> rows, const TrialComparator& ranking, Better better) {
+const TrialRow& best_of(std::span<const TrialRow* const> rows, const WorkNormalizedTrialComparator& ranking,
+                        Better better) {
   return **std::ranges::min_element(rows,
                                     [&](const TrialRow* a, const TrialRow* b) { return (ranking.*better)(*a, *b); });
 }
@@ -103,7 +104,7 @@ class Recommender {
   }
 
   Recommendation nothing_fits() const {
-    const TrialRow& least = best(candidates_, &TrialComparator::smaller);
+    const TrialRow& least = best(candidates_, &WorkNormalizedTrialComparator::smaller);
     return answer(least,
                   "nothing fits " + format_bytes(budget_) + ": the least that works is " + spoken(least) + " with " +
                       format_bytes(required_bytes(least)),
@@ -115,7 +116,7 @@ class Recommender {
   }
 
   std::string headline(const TrialRow& chosen) const {
-    const TrialRow& fastest = best(fitting_, &TrialComparator::faster);
+    const TrialRow& fastest = best(fitting_, &WorkNormalizedTrialComparator::faster);
     const auto timed =
         std::ranges::count_if(fitting_, [](const TrialRow* row) { return !is_untimed(row->measurement); });
     const bool by_time = goal_ == Goal::throughput && timed > 0;
@@ -158,7 +159,7 @@ class Recommender {
   // " (0.93 to 1.04 × its time)" if there are several rounds.
   std::string interval_text(const TrialRow& row, const TrialRow& fastest) const {
     if (!have_rounds_in_common(row.measurement, fastest.measurement)) return "";
-    const StepTimeRatioEstimate ratio = ranking_.ratio(row, fastest, ConfidenceLevel::percent99);
+    const StepTimeRatioEstimate ratio = ranking_.ratio(row, fastest, ConfidenceIntervalLevel::percent99);
     if (ratio.high > kTellsNothing * ratio.low)
       return " of " + std::to_string(row.measurement.rounds.size()) + " rounds";
     return " (" + fixed(ratio.low, 2) + " to " + fixed(ratio.high, 2) + " × its time)";
@@ -211,7 +212,7 @@ class Recommender {
   std::span<const TrialRow> rows_;
   int64_t budget_;
   Goal goal_;
-  TrialComparator ranking_;
+  WorkNormalizedTrialComparator ranking_;
   std::vector<const TrialRow*> candidates_, fitting_;  // rows that can be chosen; those that also fit the budget
   bool shorter_left_out_ = false;                      // rows with shorter sequences were removed
 };
@@ -226,16 +227,18 @@ Goal parse_goal(const std::string& text) {
   return static_cast<Goal>(found - kGoals.begin());
 }
 
-const TrialRow& choose(std::span<const TrialRow* const> fitting, const TrialComparator& ranking, Goal goal) {
-  if (goal == Goal::memory) return best_of(fitting, ranking, &TrialComparator::smaller);
-  const TrialRow& fastest = best_of(fitting, ranking, &TrialComparator::faster);
+const TrialRow& choose(std::span<const TrialRow* const> fitting, const WorkNormalizedTrialComparator& ranking,
+                       Goal goal) {
+  if (goal == Goal::memory) return best_of(fitting, ranking, &WorkNormalizedTrialComparator::smaller);
+  const TrialRow& fastest = best_of(fitting, ranking, &WorkNormalizedTrialComparator::faster);
   std::vector<const TrialRow*> alike;  // with the fastest, whose interval may be damaged
   std::ranges::copy_if(fitting, std::back_inserter(alike), [&](const TrialRow* row) {
     const bool near = is_untimed(row->measurement) || ranking.time(*row) <= kMostNoise * ranking.time(fastest);
     return row == &fastest || (near && ranking.equally_fast(*row, fastest));
   });
   const double most =
-      kSameMemory * static_cast<double>(required_bytes(best_of(alike, ranking, &TrialComparator::smaller)));
+      kSameMemory *
+      static_cast<double>(required_bytes(best_of(alike, ranking, &WorkNormalizedTrialComparator::smaller)));
   const TrialRow* chosen = nullptr;
   for (const TrialRow* row : alike)
     if (static_cast<double>(required_bytes(*row)) <= most && (!chosen || changes_less(*row, *chosen))) chosen = row;

@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include "core/answer/result/trial_comparator.h"
+#include "core/answer/result/work_normalized_trial_comparator.h"
 
 namespace memtune::result {
 
@@ -29,7 +29,8 @@ struct Recommendation {
 Recommendation recommend(std::span<const TrialRow> rows, int64_t budget_bytes, Goal goal);
 
 // Chooses among rows that all fit; `fitting` must not be empty.
-const TrialRow& choose(std::span<const TrialRow* const> fitting, const TrialComparator& ranking, Goal goal);
+const TrialRow& choose(std::span<const TrialRow* const> fitting, const WorkNormalizedTrialComparator& ranking,
+                       Goal goal);
 
 // Sets Row::pareto, and Row::recommended if something fits.
 void mark_rows(std::span<TrialRow> rows, const Recommendation& recommendation);

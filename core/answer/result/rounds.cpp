@@ -15,8 +15,8 @@ constexpr Quantiles kStudent99 = {63.657, 9.925, 5.841, 4.604, 4.032, 3.707, 3.4
                                   3.250,  3.169, 3.106, 3.055, 3.012, 2.977, 2.947};
 
 // Beyond the table the last quantile is used: slightly too wide, never too narrow.
-double quantile(size_t freedom, ConfidenceLevel confidence) {
-  const Quantiles& student = confidence == ConfidenceLevel::percent95 ? kStudent95 : kStudent99;
+double quantile(size_t freedom, ConfidenceIntervalLevel confidence) {
+  const Quantiles& student = confidence == ConfidenceIntervalLevel::percent95 ? kStudent95 : kStudent99;
   return student[std::min(freedom, student.size()) - 1];
 }
 
@@ -59,7 +59,7 @@ void scale_rates(double before_ms, Measurement& m) {
 
 bool have_rounds_in_common(const Measurement& a, const Measurement& b) { return log_ratios(a, b).size() >= 2; }
 
-StepTimeRatioEstimate ratio_of(const Measurement& m, const Measurement& base, ConfidenceLevel confidence) {
+StepTimeRatioEstimate ratio_of(const Measurement& m, const Measurement& base, ConfidenceIntervalLevel confidence) {
   const std::vector<double> logs = log_ratios(m, base);
   if (logs.size() < 2) return of_medians(m.step_ms, base.step_ms.median);
   const auto count = static_cast<double>(logs.size());

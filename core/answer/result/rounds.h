@@ -14,13 +14,13 @@ struct StepTimeRatioEstimate {
 
 // Confidence of an interval. Single values are shown with 95 %. Comparing many trials needs 99 %, because the fastest
 // of ten has had ten chances to look fast.
-enum class ConfidenceLevel { percent95, percent99 };
+enum class ConfidenceIntervalLevel { percent95, percent99 };
 
 // Geometric mean of the rounds' ratios, with Student's t interval of their logarithms. In each round both are compared
 // with the same baseline, which may be `base`. Fewer than two such rounds give the ratio of the medians, with the
 // interval of the trial's own median.
 StepTimeRatioEstimate ratio_of(const Measurement& measurement, const Measurement& base,
-                               ConfidenceLevel = ConfidenceLevel::percent95);
+                               ConfidenceIntervalLevel = ConfidenceIntervalLevel::percent95);
 
 // Whether there are two or more rounds for ratio_of().
 bool have_rounds_in_common(const Measurement& a, const Measurement& b);

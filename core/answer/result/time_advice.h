@@ -4,11 +4,11 @@
 #include <string>
 #include <vector>
 
-#include "core/record/measurement/time_shares.h"
+#include "core/record/measurement/training_phase_time_shares.h"
 
 namespace memtune::result {
 
 // In the order of the rules; empty if no share is remarkable.
-std::vector<std::string> time_advice(const TimeShares& shares);
+std::vector<std::string> time_advice(const TrainingPhaseTimeShares& shares);
 
 }  // namespace memtune::result

@@ -9,7 +9,7 @@
 #include "core/base/text.h"
 #include "core/plan/facts/op_traits.h"
 #include "core/plan/rules/plan_check.h"
-#include "core/plan/strategy/engine_preset.h"
+#include "core/plan/strategy/third_party_engine_preset.h"
 
 namespace memtune::trainer {
 namespace {
@@ -70,8 +70,8 @@ class Reader {
     read_borders();
   }
 
-  ProgramBlockPolicies result() const {
-    ProgramBlockPolicies result;
+  PythonPlanBlockPlacements result() const {
+    PythonPlanBlockPlacements result;
     std::map<PlacementsByFunction, std::vector<int>> alike;
     for (size_t i = 0; i < by_block_.size(); ++i) alike[by_block_[i]].push_back(static_cast<int>(i));
     for (const auto& [functions, blocks] : alike) result.block_policies.push_back(shortest(functions, blocks));
@@ -190,7 +190,7 @@ class Reader {
 
 }  // namespace
 
-ProgramBlockPolicies make_block_policies(const plan::Plan& plan, const plan::ProgramFacts& facts) {
+PythonPlanBlockPlacements make_block_policies(const plan::Plan& plan, const plan::ProgramFacts& facts) {
   if (facts.blocks.empty())
     throw UsageError(
         "no repeated blocks were found in the model, and the Python file covers blocks only: name them with --blocks");
@@ -198,7 +198,7 @@ ProgramBlockPolicies make_block_policies(const plan::Plan& plan, const plan::Pro
     throw UsageError("it emulates another program's engine, which the Python file does not have; use that program");
   Reader reader(plan, facts);
   reader.read();
-  ProgramBlockPolicies result = reader.result();
+  PythonPlanBlockPlacements result = reader.result();
   if (plan.nested)
     result.notes.push_back(
         "nested checkpoints: activations between blocks are computed once and kept until their backward, not computed "

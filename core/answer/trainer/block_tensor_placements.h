@@ -28,7 +28,7 @@ struct BlockTensorPlacements {
   PlacementsByFunction functions = {};
 };
 
-struct ProgramBlockPolicies {
+struct PythonPlanBlockPlacements {
   std::vector<BlockTensorPlacements> block_policies;
   std::vector<std::string> regions = {};  // module paths within blocks, part of the functions' names
   bool offloads_input = false;            // offloads the first block's input
@@ -39,6 +39,6 @@ struct ProgramBlockPolicies {
 };
 
 // Throws UsageError if the model has no blocks, and for a plan of another model.
-ProgramBlockPolicies make_block_policies(const plan::Plan& plan, const plan::ProgramFacts& facts);
+PythonPlanBlockPlacements make_block_policies(const plan::Plan& plan, const plan::ProgramFacts& facts);
 
 }  // namespace memtune::trainer

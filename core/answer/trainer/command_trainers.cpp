@@ -9,7 +9,7 @@ namespace memtune::trainer {
 namespace {
 
 // Looked up in the trainers' own sources and examples. docs/how-to/measure-a-training-script.md has the same commands.
-constexpr CommandOnlyTrainer kTrainers[] = {
+constexpr TrainerWithoutProfile kTrainers[] = {
     {"verl", "",
      "memtune sweep --try 'gc=True;False' -- torchrun --nproc-per-node 2 -m verl.trainer.sft_trainer model.path=MODEL "
      "data.train_files=FILE model.enable_gradient_checkpointing={gc}"},
@@ -50,10 +50,10 @@ std::string letters_of(std::string_view name) {
 
 }  // namespace
 
-std::span<const CommandOnlyTrainer> command_trainers() { return kTrainers; }
+std::span<const TrainerWithoutProfile> command_trainers() { return kTrainers; }
 
-const CommandOnlyTrainer* find_command_trainer(std::string_view name) {
-  const auto found = std::ranges::find_if(kTrainers, [&](const CommandOnlyTrainer& one) {
+const TrainerWithoutProfile* find_command_trainer(std::string_view name) {
+  const auto found = std::ranges::find_if(kTrainers, [&](const TrainerWithoutProfile& one) {
     return is_same_name(name, one.name) || (!one.also.empty() && letters_of(name) == one.also);
   });
   return found == std::end(kTrainers) ? nullptr : found;

@@ -152,7 +152,7 @@ class Checker {
   }
 
   void check_rules() {
-    for (const ConfigExclusionRule& rule : known_.profile.rules) {
+    for (const ConfigRejectionRule& rule : known_.profile.rules) {
       if (rule.when.contains("$name") || !in_range(rule.range, known_.releases) || !holds(rule)) continue;
       const auto said =
           std::ranges::find_if(rule.when, [&](const auto& entry) { return own_.is_user_set(entry.first); });
@@ -165,7 +165,7 @@ class Checker {
   }
 
   // Whether the rule may hold. Conditions on the command are ignored, because the command is unknown.
-  bool holds(const ConfigExclusionRule& rule) const {
+  bool holds(const ConfigRejectionRule& rule) const {
     Conditions when = rule.when;
     when.erase("$command");
     return !when.empty() && conditions_hold(when, own_);
@@ -198,7 +198,7 @@ class Checker {
     }
   }
 
-  void add_of_release(const std::string& key, const ReleaseRange& range) {
+  void add_of_release(const std::string& key, const PackageReleaseRange& range) {
     const std::string bound = range.since.empty() ? " before " + range.before : " from " + range.since + " on";
     const std::string text = join(own_.path_of(key), ".") + " is of " + range.package + bound + "; " +
                              known_.releases.at(range.package) + " ignores it";
@@ -210,7 +210,7 @@ class Checker {
   const bool is_config_;
   bool several_ = false, more_ = false;
   const UserTrainerSettings own_;
-  const StrategyTranslator dialect_;
+  const StrategyConfigTranslator dialect_;
   ConfigCheckResult result_;
 };
 

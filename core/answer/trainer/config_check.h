@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/answer/trainer/strategy_translator.h"
+#include "core/answer/trainer/strategy_config_translator.h"
 
 namespace memtune::trainer {
 

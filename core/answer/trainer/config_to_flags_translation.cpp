@@ -6,8 +6,8 @@
 #include <optional>
 #include <set>
 
-#include "core/answer/trainer/config_key_to_flag_mapping.h"
-#include "core/answer/trainer/strategy_translator.h"
+#include "core/answer/trainer/config_to_sweep_flag_mapping.h"
+#include "core/answer/trainer/strategy_config_translator.h"
 #include "core/answer/trainer/user_trainer_settings.h"
 #include "core/base/json.h"
 #include "core/base/layout.h"
@@ -22,7 +22,7 @@ constexpr int kMaxNames = 16;  // limit of "${key}" references in a value, neste
 
 class Filler {
  public:
-  Filler(const UserTrainerSettings& own, const ConfigKeyToFlagMapping& profile) : own_(own), profile_(profile) {}
+  Filler(const UserTrainerSettings& own, const ConfigToSweepFlagMapping& profile) : own_(own), profile_(profile) {}
 
   // Replaces "{key}" and "{key|default}" with values; "[...]" is omitted if a key in it has none. None if any other key
   // has no value. Appends the keys that have a value to `keys`, and those that have none to `missing`.
@@ -45,7 +45,7 @@ class Filler {
     return missing.empty() ? std::optional(text) : std::nullopt;
   }
 
-  bool meets(const ConfigKeyToFlagRule& row) const {
+  bool meets(const ConfigToSweepFlagRule& row) const {
     return std::ranges::all_of(row.when,
                                [&](const auto& one) { return matches(own_.value(one.first), parse_json(one.second)); });
   }
@@ -89,7 +89,7 @@ class Filler {
   }
 
   const UserTrainerSettings& own_;
-  const ConfigKeyToFlagMapping& profile_;
+  const ConfigToSweepFlagMapping& profile_;
 };
 
 // A setting of the config or the command, whose value is no mapping.
@@ -118,7 +118,7 @@ bool is_off(const json& value) {
   return value.is_null() || value == json(false) || value == json("") || (value.is_structured() && value.empty());
 }
 
-bool has_harmless_value(const ConfigKeyToFlagMapping& profile, const std::string& key, const json& value) {
+bool has_harmless_value(const ConfigToSweepFlagMapping& profile, const std::string& key, const json& value) {
   const auto found = profile.harmless.find(key);
   if (found == profile.harmless.end()) return false;
   const auto harmless = [&](const json& one) { return std::ranges::count(found->second, print_json(one)) > 0; };
@@ -127,9 +127,9 @@ bool has_harmless_value(const ConfigKeyToFlagMapping& profile, const std::string
 
 // The keys that rows use whatever their value is: those in braces on which the row has no condition. A refusal only
 // shows them.
-std::set<std::string> keys_in_braces(const ConfigKeyToFlagMapping& profile) {
+std::set<std::string> keys_in_braces(const ConfigToSweepFlagMapping& profile) {
   std::set<std::string> keys;
-  for (const ConfigKeyToFlagRule& row : profile.rows)
+  for (const ConfigToSweepFlagRule& row : profile.rows)
     for (const std::string& form : {row.value, row.note})
       for (size_t at = form.find('{'); at != form.npos; at = form.find('{', at + 1))
         if (const std::string key = form.substr(at + 1, form.find_first_of("}|", at) - at - 1); !row.when.contains(key))
@@ -148,7 +148,7 @@ std::set<std::string> keys_of_strategies(const TrainerProfile& trainer) {
 // Finds the settings that neither a flag nor a note nor a strategy depends on.
 class Unmeasured {
  public:
-  Unmeasured(const ConfigKeyToFlagMapping& profile, const TrainerProfile& trainer, const UserTrainerSettings& own)
+  Unmeasured(const ConfigToSweepFlagMapping& profile, const TrainerProfile& trainer, const UserTrainerSettings& own)
       : profile_(profile), own_(own), used_(keys_in_braces(profile)) {
     used_.merge(keys_of_strategies(trainer));
   }
@@ -171,7 +171,7 @@ class Unmeasured {
            });
   }
 
-  const ConfigKeyToFlagMapping& profile_;
+  const ConfigToSweepFlagMapping& profile_;
   const UserTrainerSettings& own_;
   std::set<std::string> used_;
 };
@@ -190,9 +190,9 @@ std::string shown(const Leaf& leaf) { return leaf.path + ": " + shorten(print_js
 }  // namespace
 
 ConfigToFlagsTranslation native_flags(const std::string& trainer, const std::string& text, const std::string& name,
-                                      const std::vector<std::string>& command, ImageTrainingPolicy images) {
+                                      const std::vector<std::string>& command, UnsupportedImageInputPolicy images) {
   const TrainerProfile profile = read_space_profile(trainer);  // throws for an unknown trainer, with the nearest name
-  const ConfigKeyToFlagMapping training = read_training_profile(trainer);
+  const ConfigToSweepFlagMapping training = read_training_profile(trainer);
   const UserTrainerSettings own(profile, text, name, command, profile.releases);
   own.check_kinds();
   const Filler filler(own, training);
@@ -200,7 +200,7 @@ ConfigToFlagsTranslation native_flags(const std::string& trainer, const std::str
   ConfigToFlagsTranslation found;
   found.command = training.command;
   std::set<std::string> seen, mentioned;
-  for (const ConfigKeyToFlagRule& row : training.rows) {
+  for (const ConfigToSweepFlagRule& row : training.rows) {
     if ((!row.flag.empty() && seen.contains(row.flag)) || !filler.meets(row)) continue;
     std::vector<std::string> set;  // keys of `any`
     for (const Leaf& leaf : leaves)
@@ -214,7 +214,7 @@ ConfigToFlagsTranslation native_flags(const std::string& trainer, const std::str
     if (!filled && !row.flag.empty() && !row.when.empty()) found.missing.emplace(row.flag, missing);
     if (!filled) continue;
     if (row.flag.empty()) {
-      const bool refused = !row.refusal.empty() && (!row.images || images == ImageTrainingPolicy::refused);
+      const bool refused = !row.refusal.empty() && (!row.images || images == UnsupportedImageInputPolicy::refused);
       (refused ? found.refusals : found.notes).push_back(set.empty() ? *filled : listed(set) + ": " + *filled);
       continue;
     }
@@ -229,7 +229,7 @@ ConfigToFlagsTranslation native_flags(const std::string& trainer, const std::str
   const Unmeasured unmeasured(training, profile, own);
   for (const Leaf& leaf : leaves)
     if (!mentioned.contains(leaf.path) && unmeasured.contains(leaf)) found.unmeasured.push_back(shown(leaf));
-  const StrategyTranslator translator(profile, own, profile.releases);
+  const StrategyConfigTranslator translator(profile, own, profile.releases);
   if (const auto meaning = translator.meaning())
     found.strategy = meaning->strategy;
   else

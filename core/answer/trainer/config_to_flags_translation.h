@@ -26,11 +26,11 @@ struct ConfigToFlagsTranslation {
 
 // `text` is the config and `name` its file name (.yaml, .yml or .json); both "" without a config. Settings among the
 // words of `command` take precedence. Throws a one-line UsageError for an unknown trainer, or one whose config does not
-// define the model. Also throws for an unreadable config or a key of the wrong kind. `ImageTrainingPolicy::left_out`
-// makes notes of the refusals that concern images alone.
-enum class ImageTrainingPolicy { refused, left_out };
+// define the model. Also throws for an unreadable config or a key of the wrong kind.
+// `UnsupportedImageInputPolicy::left_out` makes notes of the refusals that concern images alone.
+enum class UnsupportedImageInputPolicy { refused, left_out };
 ConfigToFlagsTranslation native_flags(const std::string& trainer, const std::string& text, const std::string& name,
                                       const std::vector<std::string>& command = {},
-                                      ImageTrainingPolicy images = ImageTrainingPolicy::refused);
+                                      UnsupportedImageInputPolicy images = UnsupportedImageInputPolicy::refused);
 
 }  // namespace memtune::trainer

@@ -22,7 +22,8 @@ std::string list_path(const std::string& block) { return block.substr(0, block.r
 
 // Bytes that can be offloaded while the compiled forward of the blocks runs. The forward is estimated as 0.7 of a third
 // of a step of `none` without its optimizer. If no trial measured that, returns the bytes that the plan offloads.
-int64_t hidden_bytes(const ProgramBlockPolicies& treated, const result::TrialRow& row, const report::Report& report) {
+int64_t hidden_bytes(const PythonPlanBlockPlacements& treated, const result::TrialRow& row,
+                     const report::Report& report) {
   double link_bytes_per_ms = 0, forward_ms = 0;
   for (const result::TrialRow& other : report.rows) {
     if (!result::worked(other) || !result::same_axes(other, row)) continue;
@@ -48,7 +49,7 @@ bool offloads_activations(const BlockTensorPlacements& block_policy) {
                      [](const auto& function) { return offloads_activations(function.second); });
 }
 
-bool offloads_activations(const ProgramBlockPolicies& treated) {
+bool offloads_activations(const PythonPlanBlockPlacements& treated) {
   return treated.offloads_input || std::ranges::any_of(treated.block_policies, [](const BlockTensorPlacements& one) {
            return offloads_activations(one);
          });
@@ -107,8 +108,9 @@ std::optional<PythonPlanOffloadedStates> states_of(const plan::Plan& plan, const
   return states;
 }
 
-PythonPlanData data_of(const ProgramBlockPolicies& treated, const plan::Plan& plan, const plan::ProgramFacts& facts,
-                       const result::TrialRow& row, const report::Report& report, ExecutionMode running) {
+PythonPlanData data_of(const PythonPlanBlockPlacements& treated, const plan::Plan& plan,
+                       const plan::ProgramFacts& facts, const result::TrialRow& row, const report::Report& report,
+                       ExecutionMode running) {
   const plan::TransferSettings& transfer = plan.transfer;
   const bool ahead = transfer.schedule == plan::OffloadGranularity::block || transfer.prefetch_bytes > 0;
   PythonPlanData data;
@@ -183,7 +185,7 @@ PythonPlan write_python_plan(const plan::Plan& plan, const plan::ProgramFacts& f
   if (row.measurement.outcome != result::Outcome::ok)
     throw UsageError("'" + row.measurement.strategy + "' did not work here (" + to_string(row.measurement.outcome) +
                      "): export a strategy that did");
-  const ProgramBlockPolicies treated = make_block_policies(plan, facts);
+  const PythonPlanBlockPlacements treated = make_block_policies(plan, facts);
   return {head(treated.notes, row, report) + file_of(data_of(treated, plan, facts, row, report, running)),
           treated.notes};
 }

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
-#include "core/answer/trainer/key_lines.h"
+#include "core/answer/trainer/config_key_line_numbers.h"
 #include "core/answer/trainer/toml_text.h"
 #include "core/answer/trainer/yaml_text.h"
 #include "core/base/error.h"
@@ -95,7 +95,7 @@ std::string commented(const std::string& text, const UserTrainerSettings& own, c
                       const std::vector<std::string>& comments) {
   const bool yaml = own.form() == "yaml";
   const auto read = yaml ? read_whole_yaml : read_whole_toml;
-  const KeyLines lines = yaml ? lines_of_yaml(text, own.name()) : lines_of_toml(text, own.name());
+  const ConfigKeyLineNumbers lines = yaml ? lines_of_yaml(text, own.name()) : lines_of_toml(text, own.name());
   size_t first = 0;
   for (const auto& [key, value] : changes) {
     const Path path = own.path_of(key);

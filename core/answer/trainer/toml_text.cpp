@@ -146,10 +146,10 @@ json value_of(const toml::node& node, const std::string& name, int depth = 0) {
   return value;
 }
 
-KeyLines lines_of(const toml::table& table) {
-  KeyLines lines;
+ConfigKeyLineNumbers lines_of(const toml::table& table) {
+  ConfigKeyLineNumbers lines;
   for (const auto& [key, member] : table) {
-    KeyLines& below = lines.below[std::string(key)];
+    ConfigKeyLineNumbers& below = lines.below[std::string(key)];
     if (const toml::table* const inner = member.as_table()) below = lines_of(*inner);
     below.line = key.source().begin.line;
   }
@@ -271,7 +271,9 @@ class Edits {
 
 json read_whole_toml(const std::string& text, const std::string& name) { return value_of(parse(text, name), name); }
 
-KeyLines lines_of_toml(const std::string& text, const std::string& name) { return lines_of(parse(text, name)); }
+ConfigKeyLineNumbers lines_of_toml(const std::string& text, const std::string& name) {
+  return lines_of(parse(text, name));
+}
 
 std::string put_in_toml(const std::string& text, KeySpan path, const std::optional<json>& value,
                         const std::string& name) {

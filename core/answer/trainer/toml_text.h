@@ -9,14 +9,14 @@
 #include <span>
 #include <string>
 
-#include "core/answer/trainer/key_lines.h"
+#include "core/answer/trainer/config_key_line_numbers.h"
 
 namespace memtune::trainer {
 
 // Dates, times, infinity and NaN are text.
 nlohmann::json read_whole_toml(const std::string& text, const std::string& name);
 
-KeyLines lines_of_toml(const std::string& text, const std::string& name);
+ConfigKeyLineNumbers lines_of_toml(const std::string& text, const std::string& name);
 
 // Sets `path` to `value`: in place, else after its table's last setting, else in a new table at the end. No value
 // removes the setting. The result is read again: it differs from `text` in this setting only. Also throws UsageError if

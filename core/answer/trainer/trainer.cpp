@@ -8,7 +8,7 @@
 #include "core/answer/result/effect.h"
 #include "core/answer/trainer/export_comments.h"
 #include "core/answer/trainer/rendered_config.h"
-#include "core/answer/trainer/strategy_translator.h"
+#include "core/answer/trainer/strategy_config_translator.h"
 #include "core/answer/trainer/trainers.h"
 #include "core/answer/trainer/training_state_save_policy.h"
 #include "core/base/bytes.h"
@@ -126,7 +126,7 @@ class Exporter {
     const int64_t most = report_.budget_bytes > 0 ? report_.budget_bytes : required_bytes(row);
     std::ranges::copy_if(rows, std::back_inserter(fitting),
                          [&](const TrialRow* other) { return required_bytes(*other) <= most; });
-    const result::TrialComparator ranking{std::span<const TrialRow>(report_.rows)};
+    const result::WorkNormalizedTrialComparator ranking{std::span<const TrialRow>(report_.rows)};
     if (!fitting.empty()) return result::choose(fitting, ranking, report_.goal);
     if (rows.empty() || report_.budget_bytes > 0) refuse(row, rows);
     return result::choose(rows, ranking, result::Goal::memory);
@@ -258,7 +258,7 @@ class Exporter {
   const Trainer& trainer_;
   const ResolvedTrainer known_;
   const UserTrainerSettings own_;
-  const StrategyTranslator dialect_;
+  const StrategyConfigTranslator dialect_;
   const Report& report_;
   std::vector<std::string> said_;
 };

@@ -23,9 +23,9 @@ std::map<std::string, std::string> read_texts(JsonObjectReader& object, const ch
   return texts;
 }
 
-ReleaseRange read_range(const json& json, const std::string& path) {
+PackageReleaseRange read_range(const json& json, const std::string& path) {
   JsonObjectReader object(json, path);
-  ReleaseRange range;
+  PackageReleaseRange range;
   object.read("package", range.package);
   object.read("since", range.since);
   object.read("before", range.before);
@@ -94,9 +94,9 @@ std::map<std::string, std::vector<std::string>> read_lists(JsonObjectReader& obj
   return lists;
 }
 
-ConfigExclusionRule read_rule(const json& json, const std::string& path) {
+ConfigRejectionRule read_rule(const json& json, const std::string& path) {
   JsonObjectReader object(json, path);
-  ConfigExclusionRule rule;
+  ConfigRejectionRule rule;
   object.read("reason", rule.reason);
   object.read("note", rule.note);
   if (const auto* range = object.find("range")) rule.range = read_range(*range, object.path("range"));
@@ -170,7 +170,7 @@ Conditions read_conditions(JsonObjectReader& object, const char* key) {
 }
 
 std::string unknown_trainer(const std::string& name, std::span<const std::string> known) {
-  if (const CommandOnlyTrainer* other = find_command_trainer(name))
+  if (const TrainerWithoutProfile* other = find_command_trainer(name))
     return std::string(other->name) +
            " has no description in memtune, so its command is measured: " + std::string(other->command);
   const auto same = std::ranges::find_if(known, [&](const std::string& one) { return is_same_name(one, name); });
@@ -245,7 +245,7 @@ bool matches(const json& value, const json& wanted) {
   return !value.is_null() && print_json(value).find(wanted["has"].get<std::string>()) != std::string::npos;
 }
 
-bool in_range(const std::optional<ReleaseRange>& range, const std::map<std::string, std::string>& releases) {
+bool in_range(const std::optional<PackageReleaseRange>& range, const std::map<std::string, std::string>& releases) {
   if (!range) return true;
   const std::vector<int> here = parts_of(releases.at(range->package));
   return (range->since.empty() || here >= parts_of(range->since)) &&

@@ -20,7 +20,7 @@ using Path = std::vector<std::string>;  // keys from outer to inner
 using JsonText = std::string;           // a value as print_json() writes it
 
 // Releases of a package from `since` on and before `before`; "": no bound.
-struct ReleaseRange {
+struct PackageReleaseRange {
   std::string package, since, before;
 };
 
@@ -31,7 +31,7 @@ struct ConfigKeySchema {
   JsonText empty = "null";         // the value that the key without a value means; null: the default
   std::vector<std::string> items;  // the words that a list may have; empty: any
   std::vector<int64_t> between;    // the least number, and the greatest if there is one; empty: any
-  std::optional<ReleaseRange> range;
+  std::optional<PackageReleaseRange> range;
 };
 
 using Changes = std::map<std::string, std::optional<JsonText>>;  // none: remove the key
@@ -39,7 +39,7 @@ using Changes = std::map<std::string, std::optional<JsonText>>;  // none: remove
 struct SettingAxisChoice {
   std::string name;
   Changes changes;
-  std::optional<ReleaseRange> range;
+  std::optional<PackageReleaseRange> range;
 };
 
 // One setting with several choices. A choice removes those keys of its axis that it does not set.
@@ -52,7 +52,7 @@ struct SettingAxis {
 struct KeyRename {
   std::string from, to;
   bool older = false;
-  ReleaseRange range;
+  PackageReleaseRange range;
 };
 
 // Key (or "$command", "$name") -> a value, a list of allowed values, {"not": value} or {"has": text}.
@@ -60,11 +60,11 @@ using Conditions = std::map<std::string, JsonText>;
 
 // A config that meets all conditions is not run. With `note` it runs, with a warning that it does something else than
 // it seems to.
-struct ConfigExclusionRule {
+struct ConfigRejectionRule {
   Conditions when;
   std::string reason;
   bool note = false;
-  std::optional<ReleaseRange> range;
+  std::optional<PackageReleaseRange> range;
 };
 
 // The keys of one of memtune's strategies, for both directions: they are written for the strategy, and a config with
@@ -74,7 +74,7 @@ struct StrategyMapping {
   Conditions set;        // values that a config has; null: the key is absent. Plain values are also written
   std::map<std::string, JsonText> also;  // written too, but not required in a config
   Conditions when;                       // conditions on other keys
-  std::optional<ReleaseRange> range;
+  std::optional<PackageReleaseRange> range;
   bool divides = false;  // n must divide the number of blocks, otherwise the trainer chooses other blocks
   bool read = false;     // only read, never written
   bool nearly = false;   // a config with these keys is only similar
@@ -117,8 +117,8 @@ struct TrainerProfile {
   std::vector<SettingsCall> calls;                         // if its settings are arguments of calls
   std::string loss;                                        // how the trainer's loss differs from memtune's
   std::vector<std::string> combinations;
-  std::vector<ConfigExclusionRule> rules;
-  std::vector<ConfigExclusionRule> undecided;  // why a config amounts to no strategy; "{key}" in a reason is its value
+  std::vector<ConfigRejectionRule> rules;
+  std::vector<ConfigRejectionRule> undecided;  // why a config amounts to no strategy; "{key}" in a reason is its value
 };
 
 // The conditions or values in the object `key`; empty if it is missing.
@@ -137,6 +137,6 @@ void choose_arguments(TrainerProfile& profile, const std::vector<std::string>& c
 bool matches(const nlohmann::json& value, const nlohmann::json& wanted);
 
 // Without a range, all releases are in it.
-bool in_range(const std::optional<ReleaseRange>& range, const std::map<std::string, std::string>& releases);
+bool in_range(const std::optional<PackageReleaseRange>& range, const std::map<std::string, std::string>& releases);
 
 }  // namespace memtune::trainer

@@ -109,7 +109,7 @@ ResolvedTrainer known_trainer(const std::string& name, const std::map<std::strin
   const auto own = releases.find("");
   const std::map<std::string, std::string> asked = {{"", own == releases.end() ? "" : own->second}};
   if (own != releases.end() && !trainer.older_profile.empty() &&
-      in_range(ReleaseRange{"", "", std::string(trainer.older_before)}, asked))
+      in_range(PackageReleaseRange{"", "", std::string(trainer.older_before)}, asked))
     profile = trainer.older_profile;
   ResolvedTrainer known{read_space_profile(profile), {}, ""};
   known.releases = known.profile.releases;

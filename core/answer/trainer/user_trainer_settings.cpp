@@ -148,7 +148,7 @@ void take_flags(std::vector<std::string>& words, const std::map<std::string, std
 
 struct UserTrainerSettings::Parsed {
   std::optional<json> config, whole;  // the config; config and command
-  std::optional<KeyLines> lines;
+  std::optional<ConfigKeyLineNumbers> lines;
   std::map<std::string, json> command;
 };
 
@@ -259,7 +259,7 @@ bool UserTrainerSettings::is_read(const std::string& key) const {
 }
 
 size_t UserTrainerSettings::line_of(const Path& path) const {
-  std::optional<KeyLines>& lines = parsed_->lines;
+  std::optional<ConfigKeyLineNumbers>& lines = parsed_->lines;
   if (!lines) lines = form_ == "toml" ? lines_of_toml(text_, name_) : lines_of_yaml(text_, name_);
   return lines->line_of(path);
 }

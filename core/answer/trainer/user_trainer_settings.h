@@ -42,7 +42,7 @@ class UserTrainerSettings {
   void check_kinds() const;
   // False for "${key}", a reference of OmegaConf, which is not followed.
   bool is_read(const std::string& key) const;
-  // The line of the config in which the setting begins, like KeyLines::line_of().
+  // The line of the config in which the setting begins, like ConfigKeyLineNumbers::line_of().
   size_t line_of(const Path& path) const;
   // Calls `see` with the path and the value of each setting that is no mapping, in config and command.
   void visit(const std::function<void(const Path&, const nlohmann::json&)>& see) const;

@@ -383,11 +383,11 @@ json value_of(const Node* root, const std::string& name) {
   return whole;
 }
 
-KeyLines lines_of(const Node& node, Values& values) {
-  KeyLines lines{node.line, {}};
+ConfigKeyLineNumbers lines_of(const Node& node, Values& values) {
+  ConfigKeyLineNumbers lines{node.line, {}};
   if (node.kind == Kind::mapping)
     for (size_t i = 0; i < node.items.size(); i += 2) {
-      KeyLines& below = lines.below[values.key(*node.items[i])];
+      ConfigKeyLineNumbers& below = lines.below[values.key(*node.items[i])];
       below = lines_of(*node.items[i + 1], values);
       below.line = node.items[i]->line;
     }
@@ -570,11 +570,11 @@ json read_value(const std::string& text) {
   }
 }
 
-KeyLines lines_of_yaml(const std::string& text, const std::string& name) {
+ConfigKeyLineNumbers lines_of_yaml(const std::string& text, const std::string& name) {
   Parser parser(text, name);
   Values values(name);
   const Node* const root = parser.parse();
-  KeyLines lines = root ? lines_of(*root, values) : KeyLines();
+  ConfigKeyLineNumbers lines = root ? lines_of(*root, values) : ConfigKeyLineNumbers();
   lines.line = 0;
   return lines;
 }

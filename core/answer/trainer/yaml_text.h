@@ -12,7 +12,7 @@
 #include <span>
 #include <string>
 
-#include "core/answer/trainer/key_lines.h"
+#include "core/answer/trainer/config_key_line_numbers.h"
 
 namespace memtune::trainer {
 
@@ -24,7 +24,7 @@ nlohmann::json read_whole_yaml(const std::string& text, const std::string& name)
 nlohmann::json read_value(const std::string& text);
 
 // The keys as they are written: without those that come from an alias or a merge.
-KeyLines lines_of_yaml(const std::string& text, const std::string& name);
+ConfigKeyLineNumbers lines_of_yaml(const std::string& text, const std::string& name);
 
 // Replaces the setting's value, or appends the setting to its mapping; no value removes it. `path` has the keys from
 // outer to inner. The result is read again: it differs from `text` in this setting only. Throws UsageError if such an

@@ -29,7 +29,7 @@ class ActivityLog {
     lost_ = 0;
     recording_ = true;
   }
-  std::vector<StreamActivity> stop(int64_t& lost) {
+  std::vector<EmulatedStreamActivity> stop(int64_t& lost) {
     std::lock_guard lock(mutex_);
     recording_ = false;
     lost = lost_;
@@ -37,7 +37,7 @@ class ActivityLog {
   }
   // True on the training thread, which is the one that created the log.
   bool of_compute() const { return std::this_thread::get_id() == compute_; }
-  void add(const StreamActivity& activity) noexcept {
+  void add(const EmulatedStreamActivity& activity) noexcept {
     std::lock_guard lock(mutex_);
     if (!recording_) return;
     try {
@@ -49,7 +49,7 @@ class ActivityLog {
 
  private:
   std::mutex mutex_;
-  std::vector<StreamActivity> activities_;
+  std::vector<EmulatedStreamActivity> activities_;
   int64_t lost_ = 0;
   bool recording_ = false;
   const std::thread::id compute_ = std::this_thread::get_id();
@@ -98,7 +98,8 @@ namespace {
 
 class CpuEvent final : public StreamEvent {
  public:
-  CpuEvent(std::shared_ptr<ActivityLog> log, StreamOrderTracker::Point point) : log_(std::move(log)), point_(point) {}
+  CpuEvent(std::shared_ptr<ActivityLog> log, RedundantStreamWaitFilter::Point point)
+      : log_(std::move(log)), point_(point) {}
 
   bool done() const override {
     std::lock_guard lock(mutex_);
@@ -110,7 +111,8 @@ class CpuEvent final : public StreamEvent {
     const int64_t start = activity_clock();
     changed_.wait(lock, [this] { return done_; });
     // A blocked worker means an idle copy stream. Only a blocked training thread is a wait of compute.
-    if (log_->of_compute()) log_->add({StreamActivity::Kind::wait, Stream::compute, start, activity_clock(), 0});
+    if (log_->of_compute())
+      log_->add({EmulatedStreamActivity::Kind::wait, StreamKind::compute, start, activity_clock(), 0});
   }
   bool implies(const StreamEvent& other) const override {
     return point_.implies(static_cast<const CpuEvent&>(other).point_);
@@ -133,7 +135,7 @@ class CpuEvent final : public StreamEvent {
   bool done_ = false;
   int64_t reached_ns_ = 0;
   std::shared_ptr<ActivityLog> log_;
-  StreamOrderTracker::Point point_;
+  RedundantStreamWaitFilter::Point point_;
 };
 
 }  // namespace
@@ -153,19 +155,19 @@ std::string CpuEmulatedDevice::name() const {
 
 int64_t CpuEmulatedDevice::total_bytes() const { return int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE); }
 
-std::unique_ptr<HostSlab> CpuEmulatedDevice::allocate_host(int64_t bytes, bool /*pinned*/) {
+std::unique_ptr<HostBuffer> CpuEmulatedDevice::allocate_host(int64_t bytes, bool /*pinned*/) {
   return std::make_unique<PageableSlab>(bytes);
 }
 
-Worker* CpuEmulatedDevice::worker(Stream stream) const {
-  if (stream == Stream::compute) return nullptr;
-  return stream == Stream::out ? out_.get() : in_.get();
+Worker* CpuEmulatedDevice::worker(StreamKind stream) const {
+  if (stream == StreamKind::compute) return nullptr;
+  return stream == StreamKind::out ? out_.get() : in_.get();
 }
 
-void CpuEmulatedDevice::copy(void* to, const void* from, int64_t bytes, CopyDirection direction, Stream stream) {
+void CpuEmulatedDevice::copy(void* to, const void* from, int64_t bytes, CopyDirection direction, StreamKind stream) {
   if (bytes == 0) return;
-  const auto kind =
-      direction == CopyDirection::to_host ? StreamActivity::Kind::copy_out : StreamActivity::Kind::copy_in;
+  const auto kind = direction == CopyDirection::to_host ? EmulatedStreamActivity::Kind::copy_out
+                                                        : EmulatedStreamActivity::Kind::copy_in;
   auto task = [=, log = log_, tag = tag_] {
     const int64_t start = activity_clock();
     std::memcpy(to, from, static_cast<size_t>(bytes));
@@ -178,7 +180,7 @@ void CpuEmulatedDevice::copy(void* to, const void* from, int64_t bytes, CopyDire
   }
 }
 
-EventPtr CpuEmulatedDevice::record(Stream stream) {
+EventPtr CpuEmulatedDevice::record(StreamKind stream) {
   Worker* const queue = worker(stream);
   auto event = std::make_shared<CpuEvent>(log_, order_.record(queue));
   if (queue) {
@@ -189,7 +191,7 @@ EventPtr CpuEmulatedDevice::record(Stream stream) {
   return event;
 }
 
-void CpuEmulatedDevice::wait(Stream stream, const EventPtr& event) {
+void CpuEmulatedDevice::wait(StreamKind stream, const EventPtr& event) {
   if (Worker* queue = worker(stream)) {
     queue->push([event] { event->synchronize(); });
   } else {
@@ -198,7 +200,7 @@ void CpuEmulatedDevice::wait(Stream stream, const EventPtr& event) {
 }
 
 void CpuEmulatedDevice::synchronize() {
-  const EventPtr out = record(Stream::out), in = record(Stream::in);
+  const EventPtr out = record(StreamKind::out), in = record(StreamKind::in);
   out->synchronize();
   in->synchronize();
 }
@@ -209,6 +211,6 @@ AllocatorStats CpuEmulatedDevice::memory() const {
 }
 
 void CpuEmulatedDevice::start_recording() { log_->start(); }
-std::vector<StreamActivity> CpuEmulatedDevice::stop_recording(int64_t& lost) { return log_->stop(lost); }
+std::vector<EmulatedStreamActivity> CpuEmulatedDevice::stop_recording(int64_t& lost) { return log_->stop(lost); }
 
 }  // namespace memtune::device

@@ -9,15 +9,15 @@
 
 #include "core/base/device/capped_memory_counter.h"
 #include "core/base/device/device.h"
-#include "core/base/device/stream_order_tracker.h"
+#include "core/base/device/redundant_stream_wait_filter.h"
 
 namespace memtune::device {
 
 // One activity of a stream. Times are in ns of activity_clock().
-struct StreamActivity {
+struct EmulatedStreamActivity {
   enum class Kind { copy_out, copy_in, wait };
   Kind kind = Kind::wait;
-  Stream stream = Stream::compute;  // for waits always compute, the blocked thread
+  StreamKind stream = StreamKind::compute;  // for waits always compute, the blocked thread
   int64_t start_ns = 0, end_ns = 0;
   int64_t bytes = 0;
   uint32_t tag = 0;  // for copies
@@ -38,11 +38,11 @@ class CpuEmulatedDevice final : public Device {
   std::string name() const override;
   int64_t total_bytes() const override;
 
-  std::unique_ptr<HostSlab> allocate_host(int64_t bytes, bool pinned = true) override;
-  void copy(void* to, const void* from, int64_t bytes, CopyDirection direction, Stream stream) override;
-  EventPtr record(Stream stream) override;
-  EventPtr record_timed(Stream stream) override { return record(stream); }
-  void wait(Stream stream, const EventPtr& event) override;
+  std::unique_ptr<HostBuffer> allocate_host(int64_t bytes, bool pinned = true) override;
+  void copy(void* to, const void* from, int64_t bytes, CopyDirection direction, StreamKind stream) override;
+  EventPtr record(StreamKind stream) override;
+  EventPtr record_timed(StreamKind stream) override { return record(stream); }
+  void wait(StreamKind stream, const EventPtr& event) override;
   void synchronize() override;
 
   AllocatorStats memory() const override;
@@ -57,15 +57,15 @@ class CpuEmulatedDevice final : public Device {
   // Activities are recorded between start and stop. stop_recording() sets `lost` to the number that could not be
   // stored.
   void start_recording();
-  std::vector<StreamActivity> stop_recording(int64_t& lost);
+  std::vector<EmulatedStreamActivity> stop_recording(int64_t& lost);
 
  private:
-  Worker* worker(Stream stream) const;  // null for Stream::compute
+  Worker* worker(StreamKind stream) const;  // null for StreamKind::compute
 
   CappedMemoryCounter& memory_;
   std::shared_ptr<ActivityLog> log_;  // shared with events, which may outlive the device
   std::unique_ptr<Worker> out_, in_;
-  StreamOrderTracker order_;
+  RedundantStreamWaitFilter order_;
   uint32_t tag_ = 0;
 };
 

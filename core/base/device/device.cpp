@@ -6,7 +6,7 @@ namespace memtune::device {
 
 void Device::limit_process(int64_t bytes) { set_cap(bytes == 0 ? 0 : std::max<int64_t>(1, bytes - unmanaged_bytes())); }
 
-void Device::wait_quietly(Stream stream, const EventPtr& event) noexcept try { wait(stream, event); } catch (...) {
+void Device::wait_quietly(StreamKind stream, const EventPtr& event) noexcept try { wait(stream, event); } catch (...) {
   synchronize_quietly();
 }
 

@@ -5,8 +5,8 @@
 // streams are worker threads, so copies really overlap, and missing synchronization causes real errors. No LibTorch
 // here; only torch/ and cuda/ use it.
 //
-// Thread: the training thread, except that a HostSlab may be freed and an Event waited for on any thread. Unless noted
-// otherwise, functions throw DeviceError if the device fails.
+// Thread: the training thread, except that a HostBuffer may be freed and an Event waited for on any thread. Unless
+// noted otherwise, functions throw DeviceError if the device fails.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace memtune::device {
 
 // Work queues. compute is LibTorch's current stream, looked up at each use. out and in belong to the device object and
 // carry copies.
-enum class Stream { compute, out, in };
+enum class StreamKind { compute, out, in };
 
 enum class CopyDirection { to_host, to_device };
 
@@ -37,9 +37,9 @@ class StreamEvent {
 using EventPtr = std::shared_ptr<StreamEvent>;
 
 // Host memory for copies, page-locked on CUDA by default. The destructor frees it.
-class HostSlab {
+class HostBuffer {
  public:
-  virtual ~HostSlab() = default;
+  virtual ~HostBuffer() = default;
   virtual char* data() = 0;  // 4096-byte aligned
   virtual int64_t bytes() const = 0;
 };
@@ -73,11 +73,11 @@ class Device {
 
   // Allocates on the device's NUMA node. Copies of memory that is not pinned are slower and block the caller. Throws
   // OutOfHostMemoryError with the size if the system has no more.
-  virtual std::unique_ptr<HostSlab> allocate_host(int64_t bytes, bool pinned = true) = 0;
+  virtual std::unique_ptr<HostBuffer> allocate_host(int64_t bytes, bool pinned = true) = 0;
 
-  // Enqueues a copy on `stream` and returns at once; on CPU, Stream::compute copies before returning. Both ranges must
-  // stay valid until the copy is done; nothing is retained here.
-  virtual void copy(void* to, const void* from, int64_t bytes, CopyDirection direction, Stream stream) = 0;
+  // Enqueues a copy on `stream` and returns at once; on CPU, StreamKind::compute copies before returning. Both ranges
+  // must stay valid until the copy is done; nothing is retained here.
+  virtual void copy(void* to, const void* from, int64_t bytes, CopyDirection direction, StreamKind stream) = 0;
 
   // Enqueues several copies without an order among them. Uses one driver call if the driver supports that. Host ranges
   // must be in pinned slabs.
@@ -86,22 +86,22 @@ class Device {
     const void* from;
     int64_t bytes;
   };
-  virtual void copy_batch(std::span<const Copy> copies, CopyDirection direction, Stream stream) {
+  virtual void copy_batch(std::span<const Copy> copies, CopyDirection direction, StreamKind stream) {
     for (const Copy& each : copies) copy(each.to, each.from, each.bytes, direction, stream);
   }
 
-  virtual EventPtr record(Stream stream) = 0;        // does not block
-  virtual EventPtr record_timed(Stream stream) = 0;  // for ms_since(); costs more
-  // Makes `stream` wait; on CPU, Stream::compute blocks. Costs nothing if the stream is already ordered after the
+  virtual EventPtr record(StreamKind stream) = 0;        // does not block
+  virtual EventPtr record_timed(StreamKind stream) = 0;  // for ms_since(); costs more
+  // Makes `stream` wait; on CPU, StreamKind::compute blocks. Costs nothing if the stream is already ordered after the
   // event.
-  virtual void wait(Stream stream, const EventPtr& event) = 0;
+  virtual void wait(StreamKind stream, const EventPtr& event) = 0;
   virtual void synchronize() = 0;                                                // blocks until all streams are done
   virtual std::unique_ptr<ComputeStreamHold> hold_compute() { return nullptr; }  // null: compute has no queue
 
   // For destructors and error paths. If the wait cannot be enqueued, the host waits for all streams. A device that
   // cannot be waited for is lost and runs nothing more. Errors are not reported here; the next throwing call reports
   // the same failure.
-  void wait_quietly(Stream stream, const EventPtr& event) noexcept;
+  void wait_quietly(StreamKind stream, const EventPtr& event) noexcept;
   void synchronize_quietly() noexcept;
 
   virtual AllocatorStats memory() const = 0;  // cheap enough to call after every op

@@ -9,7 +9,7 @@
 
 namespace memtune::device {
 
-class PageableSlab final : public HostSlab {
+class PageableSlab final : public HostBuffer {
  public:
   explicit PageableSlab(int64_t bytes) : bytes_(bytes) {
     data_ = static_cast<char*>(std::aligned_alloc(kPage, static_cast<size_t>(round_up(bytes, kPage))));

@@ -20,11 +20,11 @@ class StreamTimer {
   class Lap {
    public:
     explicit Lap(StreamTimer& watch) : watch_(watch) {
-      if (watch_.on_) start_ = watch_.device_.record_timed(Stream::compute);
+      if (watch_.on_) start_ = watch_.device_.record_timed(StreamKind::compute);
     }
     ~Lap() {
       if (start_) try {
-          watch_.laps_.emplace_back(std::move(start_), watch_.device_.record_timed(Stream::compute));
+          watch_.laps_.emplace_back(std::move(start_), watch_.device_.record_timed(StreamKind::compute));
         } catch (const DeviceError&) {  // the next device call reports it
         }
     }

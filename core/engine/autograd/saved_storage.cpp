@@ -19,22 +19,22 @@ at::Storage copy_of(const at::Storage& bytes) {
 
 }  // namespace
 
-SavedStorageConsumer::SavedStorageConsumer(SavedStoragePtr value, ConsumerKind by)
+SavedStorageConsumerRef::SavedStorageConsumerRef(SavedStoragePtr value, ConsumerKind by)
     : value_(std::move(value)), by_(by), counts_(true) {
   ++value_->uses(by_);
 }
 
-SavedStorageConsumer::SavedStorageConsumer(SavedStorageConsumer&& other) noexcept
+SavedStorageConsumerRef::SavedStorageConsumerRef(SavedStorageConsumerRef&& other) noexcept
     : value_(std::move(other.value_)), by_(other.by_), counts_(std::exchange(other.counts_, false)) {}
 
-SavedStorageConsumer& SavedStorageConsumer::operator=(SavedStorageConsumer&& other) noexcept {
+SavedStorageConsumerRef& SavedStorageConsumerRef::operator=(SavedStorageConsumerRef&& other) noexcept {
   std::swap(value_, other.value_);
   std::swap(by_, other.by_);
   std::swap(counts_, other.counts_);
   return *this;
 }
 
-void SavedStorageConsumer::end() noexcept {
+void SavedStorageConsumerRef::end() noexcept {
   if (!std::exchange(counts_, false)) return;
   --value_->uses(by_);
   if (!value_->used()) value_->drop_bytes();

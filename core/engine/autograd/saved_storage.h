@@ -44,15 +44,15 @@ class RecomputeProducer {
 
 // A consumer that will need the bytes of a value. Counted while it lives; the value releases its bytes with the last
 // one. Move-only.
-class SavedStorageConsumer {
+class SavedStorageConsumerRef {
  public:
   enum class ConsumerKind { backward, rerun };  // a saved tensor; a recomputation that reads the value
 
-  SavedStorageConsumer() = default;
-  SavedStorageConsumer(SavedStoragePtr value, ConsumerKind by);
-  SavedStorageConsumer(SavedStorageConsumer&& other) noexcept;
-  SavedStorageConsumer& operator=(SavedStorageConsumer&& other) noexcept;
-  ~SavedStorageConsumer() { end(); }
+  SavedStorageConsumerRef() = default;
+  SavedStorageConsumerRef(SavedStoragePtr value, ConsumerKind by);
+  SavedStorageConsumerRef(SavedStorageConsumerRef&& other) noexcept;
+  SavedStorageConsumerRef& operator=(SavedStorageConsumerRef&& other) noexcept;
+  ~SavedStorageConsumerRef() { end(); }
 
   // Stops counting; the value can still be accessed.
   void end() noexcept;
@@ -112,9 +112,9 @@ class SavedStorage {
   void add_consumer_block(int block) { crosses_ = crosses_ || block != origin_.block; }
 
  private:
-  friend class SavedStorageConsumer;
-  int& uses(SavedStorageConsumer::ConsumerKind by) {
-    return by == SavedStorageConsumer::ConsumerKind::backward ? backward_uses_ : rerun_uses_;
+  friend class SavedStorageConsumerRef;
+  int& uses(SavedStorageConsumerRef::ConsumerKind by) {
+    return by == SavedStorageConsumerRef::ConsumerKind::backward ? backward_uses_ : rerun_uses_;
   }
   void drop_bytes() noexcept;
 

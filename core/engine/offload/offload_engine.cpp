@@ -10,7 +10,7 @@ namespace memtune::offload {
 namespace {
 
 using device::CopyDirection;
-using device::Stream;
+using device::StreamKind;
 using schedule::ActivationPieceCopy;
 using schedule::CopyBatch;
 using schedule::OffloadedActivation;
@@ -28,10 +28,10 @@ OffloadEngine::OffloadEngine(device::Device& device, const plan::TransferSetting
                              int64_t batch_bytes)
     : device_(device),
       settings_(settings),
-      out_(settings.side_stream ? Stream::out : Stream::compute),
-      in_(!settings.side_stream               ? Stream::compute
-          : settings.compatibility.one_stream ? Stream::out
-                                              : Stream::in),
+      out_(settings.side_stream ? StreamKind::out : StreamKind::compute),
+      in_(!settings.side_stream               ? StreamKind::compute
+          : settings.compatibility.one_stream ? StreamKind::out
+                                              : StreamKind::in),
       tier_(tier),
       schedule_(settings_, learned_, tier.cache(), *this, batch_bytes),
       waits_(device) {}
@@ -64,29 +64,29 @@ void OffloadEngine::begin_unpack(const void* node) {
 void OffloadEngine::start_offload(autograd::SavedStorage& value, int op) {
   at::Storage source = value.live_storage();
   if (!schedule_.takes(value.size_bytes())) return value.hold(std::move(source));
-  auto transfer = std::make_shared<OffloadTransfer>(*this, value, std::move(source), op);
-  OffloadTransfer& started = *transfer;
+  auto transfer = std::make_shared<OffloadRoundTrip>(*this, value, std::move(source), op);
+  OffloadRoundTrip& started = *transfer;
   value.start_offload(std::move(transfer));
   schedule_.start_offload(started);
 }
 
-at::Storage OffloadTransfer::reload() { return offload_.reload(*this); }
+at::Storage OffloadRoundTrip::reload() { return offload_.reload(*this); }
 
-void OffloadTransfer::before_overwrite() { offload_.before_overwrite(*this); }
+void OffloadRoundTrip::before_overwrite() { offload_.before_overwrite(*this); }
 
-OffloadTransfer::~OffloadTransfer() { offload_.forget(*this); }
+OffloadRoundTrip::~OffloadRoundTrip() { offload_.forget(*this); }
 
 // A source that is still on the device is used there; while the copy out runs, the transfer owns it too.
-at::Storage OffloadEngine::reload(OffloadTransfer& transfer) {
+at::Storage OffloadEngine::reload(OffloadRoundTrip& transfer) {
   schedule_.reload(transfer);
   return transfer.source_ ? transfer.source_ : std::move(transfer.target_);
 }
 
 // Freed memory must not be touched: the compute stream, which reuses it, waits for copies in flight.
-void OffloadEngine::forget(OffloadTransfer& transfer) noexcept {
+void OffloadEngine::forget(OffloadRoundTrip& transfer) noexcept {
   schedule_.forget(transfer);
-  if (transfer.source_ && transfer.out_done_) device_.wait_quietly(Stream::compute, transfer.out_done_);
-  if (transfer.target_ && transfer.in_done_) device_.wait_quietly(Stream::compute, transfer.in_done_);
+  if (transfer.source_ && transfer.out_done_) device_.wait_quietly(StreamKind::compute, transfer.out_done_);
+  if (transfer.target_ && transfer.in_done_) device_.wait_quietly(StreamKind::compute, transfer.in_done_);
   for (const schedule::CachedPiecePtr& piece : transfer.pieces) tier_.drop(tier::tier_piece(piece));
 }
 
@@ -94,14 +94,14 @@ void OffloadEngine::forget(OffloadTransfer& transfer) noexcept {
 
 namespace {
 
-OffloadTransfer& of(OffloadedActivation& transfer) { return static_cast<OffloadTransfer&>(transfer); }
+OffloadRoundTrip& of(OffloadedActivation& transfer) { return static_cast<OffloadRoundTrip&>(transfer); }
 
 }  // namespace
 
 // Records one event after all copies. While tracing, each copy is a call of its own, because the profiler identifies
 // copies by call. Copies of unpinned memory are issued one by one too, because the driver stages them.
 device::EventPtr OffloadEngine::enqueue(const CopyBatch& batch, const Copies& copies, CopyDirection direction,
-                                        Stream stream) try {
+                                        StreamKind stream) try {
   if (!recorder_ && settings_.pinned) {
     device_.copy_batch(copies, direction, stream);
     return device_.record(stream);
@@ -119,11 +119,11 @@ device::EventPtr OffloadEngine::enqueue(const CopyBatch& batch, const Copies& co
 
 void OffloadEngine::compute_waits(const device::EventPtr& event) {
   device::StreamTimer::Lap lap(waits_);
-  device_.wait(Stream::compute, event);
+  device_.wait(StreamKind::compute, event);
 }
 
 void OffloadEngine::begin_out() {
-  if (settings_.side_stream) device_.wait(Stream::out, device_.record(Stream::compute));
+  if (settings_.side_stream) device_.wait(StreamKind::out, device_.record(StreamKind::compute));
 }
 
 schedule::CachedPiecePtr OffloadEngine::put(OffloadedActivation& transfer, int64_t bytes) {
@@ -162,7 +162,7 @@ void OffloadEngine::begin_in(std::span<OffloadedActivation* const> transfers) {
     if (!of(*transfer).target_) of(*transfer).target_ = new_storage(device_, transfer->bytes);
   // The new memory may have been freed by work that compute has not reached yet. The copy out ended before that work,
   // because compute waited for it before the source was freed.
-  if (settings_.side_stream) device_.wait(in_, device_.record(Stream::compute));
+  if (settings_.side_stream) device_.wait(in_, device_.record(StreamKind::compute));
 }
 
 void OffloadEngine::copy_in(const CopyBatch& batch) {

@@ -1,5 +1,5 @@
-// Offloads values to host memory and reloads them on side streams. TransferSchedule decides when; this class allocates,
-// copies and waits.
+// Offloads values to host memory and reloads them on side streams. ActivationTransferScheduler decides when; this class
+// allocates, copies and waits.
 //
 // Events order the copies. The host thread waits only where the host tier does. (On the CPU device the calling thread
 // is the compute stream, so waiting for an event blocks.)
@@ -16,10 +16,10 @@
 #include "core/base/device/device.h"
 #include "core/base/device/stream_timer.h"
 #include "core/engine/autograd/saved_storage.h"
-#include "core/engine/offload/offload_transfer.h"
+#include "core/engine/offload/offload_round_trip.h"
 #include "core/engine/tier/host_tier.h"
+#include "core/plan/schedule/activation_transfer_scheduler.h"
 #include "core/plan/schedule/learned_offload_schedule.h"
-#include "core/plan/schedule/transfer_schedule.h"
 #include "core/plan/strategy/plan.h"
 #include "core/record/trace/activation_event_recorder.h"
 
@@ -41,7 +41,7 @@ class OffloadEngine final : private schedule::TransferBackend {
   // for the copy. Values that are too small are kept on the device. `op`: the op that saves the value; used by some
   // compatibility flags.
   void start_offload(autograd::SavedStorage& value, int op = -1);
-  // See TransferSchedule.
+  // See ActivationTransferScheduler.
   void count_save() { schedule_.count_save(); }
   void count_checkpoint_input() { schedule_.count_checkpoint_input(); }
   void end_block() { schedule_.end_block(); }
@@ -66,11 +66,11 @@ class OffloadEngine final : private schedule::TransferBackend {
   device::StreamTimer& waits() { return waits_; }  // time that the compute stream waits for copies
 
  private:
-  friend class OffloadTransfer;
+  friend class OffloadRoundTrip;
 
-  at::Storage reload(OffloadTransfer& transfer);
-  void before_overwrite(OffloadTransfer& transfer) { schedule_.before_overwrite(transfer); }
-  void forget(OffloadTransfer& transfer) noexcept;
+  at::Storage reload(OffloadRoundTrip& transfer);
+  void before_overwrite(OffloadRoundTrip& transfer) { schedule_.before_overwrite(transfer); }
+  void forget(OffloadRoundTrip& transfer) noexcept;
 
   int64_t allocated_bytes() const override { return device_.memory().allocated; }
   void begin_out() override;
@@ -84,16 +84,16 @@ class OffloadEngine final : private schedule::TransferBackend {
   void wait_in(schedule::OffloadedActivation& transfer) override;
 
   device::EventPtr enqueue(const schedule::CopyBatch& batch, const std::vector<device::Device::Copy>& copies,
-                           device::CopyDirection direction, device::Stream stream);
+                           device::CopyDirection direction, device::StreamKind stream);
   void compute_waits(const device::EventPtr& event);
 
   device::Device& device_;
   trace::ActivationEventRecorder* recorder_ = nullptr;
   const plan::TransferSettings settings_;
-  const device::Stream out_, in_;
+  const device::StreamKind out_, in_;
   tier::HostTier& tier_;
   schedule::LearnedOffloadSchedule learned_;
-  schedule::TransferSchedule schedule_;
+  schedule::ActivationTransferScheduler schedule_;
   device::EventPtr seen_done_;  // last event seen done; transfers of a batch share one
   Counters counters_;
   device::StreamTimer waits_;

@@ -34,7 +34,7 @@ void check_dense_and_real(const std::string& optimizer, const at::Tensor& parame
     throw UsageError(optimizer + " knows no complex parameters: use --optimizer adamw or sgd");
 }
 
-void FusedOptimizer::update(const std::vector<size_t>& parameters) {
+void FusedKernelOptimizer::update(const std::vector<size_t>& parameters) {
   std::map<std::pair<int, int>, FusedParameterGroup> groups;
   for (const size_t i : parameters) {
     const at::Tensor& parameter = parameters_[i];

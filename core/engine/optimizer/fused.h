@@ -11,7 +11,7 @@ struct FusedParameterGroup {
   std::vector<at::Tensor> first, second, steps;  // for AdamW
 };
 
-class FusedOptimizer : public Optimizer {
+class FusedKernelOptimizer : public Optimizer {
  public:
   using Optimizer::Optimizer;
 
@@ -24,10 +24,10 @@ class FusedOptimizer : public Optimizer {
   void update(const std::vector<size_t>& parameters) final;
 };
 
-class FusedAdamW final : public FusedOptimizer {
+class FusedAdamW final : public FusedKernelOptimizer {
  public:
   FusedAdamW(const OptimizerSettings& settings, std::vector<at::Tensor> parameters)
-      : FusedOptimizer(settings, std::move(parameters)), states_(parameters_.size()) {}
+      : FusedKernelOptimizer(settings, std::move(parameters)), states_(parameters_.size()) {}
   int64_t state_bytes() const override;
   std::vector<std::pair<std::string, at::Tensor>> state(size_t i) const override;
   void make_state(size_t i) override;
@@ -45,9 +45,9 @@ class FusedAdamW final : public FusedOptimizer {
   std::vector<State> states_;
 };
 
-class FusedSgd final : public FusedOptimizer {
+class FusedSgd final : public FusedKernelOptimizer {
  public:
-  using FusedOptimizer::FusedOptimizer;
+  using FusedKernelOptimizer::FusedKernelOptimizer;
   int64_t state_bytes() const override { return 0; }
 
  private:

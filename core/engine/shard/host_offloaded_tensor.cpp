@@ -9,7 +9,7 @@
 namespace memtune::shard {
 
 using device::CopyDirection;
-using device::Stream;
+using device::StreamKind;
 
 HostOffloadedTensor::HostOffloadedTensor(const at::Tensor& row, PinnedHostTensorStore& host, device::Device& device)
     : row_(row), on_host_(host.make(row.numel(), row.scalar_type())), device_(&device) {
@@ -28,20 +28,20 @@ void HostOffloadedTensor::load() {
   const bool is_there = on_device();
   make_room();
   if (is_there) return;
-  device_->wait(Stream::in, device_->record(Stream::compute));  // earlier work on that memory may still run
-  device_->copy(row_.data_ptr(), on_host_.const_data_ptr(), bytes(), CopyDirection::to_device, Stream::in);
-  loaded_ = device_->record(Stream::in);
+  device_->wait(StreamKind::in, device_->record(StreamKind::compute));  // earlier work on that memory may still run
+  device_->copy(row_.data_ptr(), on_host_.const_data_ptr(), bytes(), CopyDirection::to_device, StreamKind::in);
+  loaded_ = device_->record(StreamKind::in);
 }
 
 void HostOffloadedTensor::wait() {
-  if (const device::EventPtr loaded = std::exchange(loaded_, nullptr)) device_->wait(Stream::compute, loaded);
+  if (const device::EventPtr loaded = std::exchange(loaded_, nullptr)) device_->wait(StreamKind::compute, loaded);
 }
 
 void HostOffloadedTensor::store() {
   settle();
-  device_->wait(Stream::out, device_->record(Stream::compute));
-  device_->copy(on_host_.data_ptr(), row_.const_data_ptr(), bytes(), CopyDirection::to_host, Stream::out);
-  stored_ = device_->record(Stream::out);
+  device_->wait(StreamKind::out, device_->record(StreamKind::compute));
+  device_->copy(on_host_.data_ptr(), row_.const_data_ptr(), bytes(), CopyDirection::to_host, StreamKind::out);
+  stored_ = device_->record(StreamKind::out);
 }
 
 void HostOffloadedTensor::free() {
@@ -52,7 +52,7 @@ void HostOffloadedTensor::free() {
 
 void HostOffloadedTensor::settle() {
   if (!stored_) return;
-  device_->wait(Stream::compute, std::exchange(stored_, nullptr));
+  device_->wait(StreamKind::compute, std::exchange(stored_, nullptr));
   if (std::exchange(free_later_, false)) free();
 }
 

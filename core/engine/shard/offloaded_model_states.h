@@ -13,7 +13,7 @@
 
 #include "core/engine/optimizer/optimizer.h"
 #include "core/engine/shard/flat_unit_state_buffers.h"
-#include "core/engine/shard/parameter_read_tracker.h"
+#include "core/engine/shard/unit_gather_hooks.h"
 #include "core/engine/shard/units.h"
 #include "core/model/program/parameter_read_hooks.h"
 #include "core/model/program/program.h"
@@ -103,7 +103,7 @@ class OffloadedModelStates final : public program::ParameterReadHooks, schedule:
   device::Device& device_;
   std::vector<std::unique_ptr<FlatUnitStateBuffers>> groups_;
   std::optional<schedule::StateOffloadSchedule> schedule_;
-  std::optional<ParameterReadTracker> reads_;
+  std::optional<UnitGatherHooks> reads_;
   optimizer::Optimizer* optimizer_ = nullptr;
   FlatUnitStateBuffers::Norms norms_;
   at::Tensor factor_;  // of the gradients of pending updates

@@ -9,7 +9,7 @@
 namespace memtune::shard {
 
 using device::CopyDirection;
-using device::Stream;
+using device::StreamKind;
 
 PinnedHostTensorStore::~PinnedHostTensorStore() { stop(); }
 
@@ -21,7 +21,7 @@ void PinnedHostTensorStore::stop() noexcept {
 
 at::Tensor PinnedHostTensorStore::make(int64_t numbers, at::ScalarType dtype) {
   const int64_t bytes = std::max<int64_t>(numbers * static_cast<int64_t>(c10::elementSize(dtype)), 1);
-  std::shared_ptr<device::HostSlab> slab = device_.allocate_host(bytes);
+  std::shared_ptr<device::HostBuffer> slab = device_.allocate_host(bytes);
   bytes_ += bytes;
   std::memset(slab->data(), 0, static_cast<size_t>(bytes));
   return at::from_blob(
@@ -30,19 +30,19 @@ at::Tensor PinnedHostTensorStore::make(int64_t numbers, at::ScalarType dtype) {
 
 PinnedHostTensorStore::DeviceCopy PinnedHostTensorStore::copy_to_device(const at::Tensor& on_host, c10::Device place) {
   DeviceCopy device_copy{at::empty(on_host.sizes(), on_host.options().device(place)), nullptr};
-  device_.wait(Stream::in, device_.record(Stream::compute));  // earlier work on that memory may still run
+  device_.wait(StreamKind::in, device_.record(StreamKind::compute));  // earlier work on that memory may still run
   device_.copy(device_copy.row.data_ptr(), on_host.const_data_ptr(), static_cast<int64_t>(on_host.nbytes()),
-               CopyDirection::to_device, Stream::in);
-  device_copy.ready = device_.record(Stream::in);
+               CopyDirection::to_device, StreamKind::in);
+  device_copy.ready = device_.record(StreamKind::in);
   return device_copy;
 }
 
 void PinnedHostTensorStore::copy_to_host(at::Tensor from, const at::Tensor& to) {
   drop_source();
-  device_.wait(Stream::out, device_.record(Stream::compute));
+  device_.wait(StreamKind::out, device_.record(StreamKind::compute));
   device_.copy(to.data_ptr(), from.const_data_ptr(), static_cast<int64_t>(from.nbytes()), CopyDirection::to_host,
-               Stream::out);
-  taken_ = device_.record(Stream::out);
+               StreamKind::out);
+  taken_ = device_.record(StreamKind::out);
   source_ = std::move(from);
 }
 
@@ -52,7 +52,7 @@ void PinnedHostTensorStore::await_copies() {
 }
 
 void PinnedHostTensorStore::drop_source() {
-  if (taken_) device_.wait(Stream::compute, taken_);
+  if (taken_) device_.wait(StreamKind::compute, taken_);
   taken_ = nullptr;
   source_.reset();
 }

@@ -18,9 +18,9 @@
 
 #include "core/engine/shard/collectives.h"
 #include "core/engine/shard/flat_parameter.h"
-#include "core/engine/shard/parameter_read_tracker.h"
 #include "core/engine/shard/pinned_host_tensor_store.h"
 #include "core/engine/shard/shard_settings.h"
+#include "core/engine/shard/unit_gather_hooks.h"
 #include "core/model/program/parameter_read_hooks.h"
 #include "core/plan/facts/program_facts.h"
 #include "core/plan/schedule/unit_gather_schedule.h"
@@ -127,7 +127,7 @@ class ShardedParameters final : public program::ParameterReadHooks, schedule::Pa
   std::vector<GatheredUnit> units_;
   program::NamedTensors pieces_;
   std::optional<schedule::UnitGatherSchedule> schedule_;
-  std::optional<ParameterReadTracker> reads_;
+  std::optional<UnitGatherHooks> reads_;
   Reduction reduction_;     // running, or empty
   int64_t order_hash_ = 0;  // of all collectives so far
   Counters counters_;

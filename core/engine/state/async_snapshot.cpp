@@ -10,7 +10,7 @@
 namespace memtune::state {
 namespace {
 
-using device::Stream;
+using device::StreamKind;
 using safetensors::TensorEntry;
 using safetensors::TensorSpec;
 
@@ -36,7 +36,7 @@ ShardExtents extents_of(const std::vector<TensorToSave>& parts) {
 }
 
 AsyncSnapshot::AsyncSnapshot(device::Device& device, int64_t step, std::vector<TensorToSave> parts,
-                             device::HostSlab& image, bool pinned)
+                             device::HostBuffer& image, bool pinned)
     : device_(device),
       step_(step),
       image_(image),
@@ -45,7 +45,7 @@ AsyncSnapshot::AsyncSnapshot(device::Device& device, int64_t step, std::vector<T
       extents_(extents_of(parts)),
       entries_(safetensors::lay_out(specs_)) {
   lay_out(std::move(parts));
-  device_.wait(Stream::out, device_.record(Stream::compute));
+  device_.wait(StreamKind::out, device_.record(StreamKind::compute));
   send_next();
   // The host waits too, not only the compute stream. The driver may see the rest of the copies before that stream's
   // wait, which then takes as long as all of them.
@@ -98,12 +98,12 @@ void AsyncSnapshot::send(int64_t most_bytes) {
 void AsyncSnapshot::send_next() {
   Portion& portion = portions_[events_];
   if (pinned_) {
-    device_.copy_batch(portion.copies, device::CopyDirection::to_host, Stream::out);
+    device_.copy_batch(portion.copies, device::CopyDirection::to_host, StreamKind::out);
   } else {
     for (const auto& [to, from, bytes] : portion.copies)
-      device_.copy(to, from, bytes, device::CopyDirection::to_host, Stream::out);
+      device_.copy(to, from, bytes, device::CopyDirection::to_host, StreamKind::out);
   }
-  portion.left = device_.record(Stream::out);
+  portion.left = device_.record(StreamKind::out);
   {
     std::lock_guard lock(mutex_);
     ++events_;

@@ -1,7 +1,7 @@
 // Copies the state of one moment into host memory while training continues.
 //
 //   Snapshot   ── copies what a forward changes first, and waits for it
-//   send()     ── copies the rest on Stream::out, in portions with an event each, after those sent before
+//   send()     ── copies the rest on StreamKind::out, in portions with an event each, after those sent before
 //   pending()  ── before an update of memory: the portion that has to be copied first
 //   await_*()  ── the thread that writes the image waits for its bytes
 //
@@ -43,7 +43,7 @@ class AsyncSnapshot {
  public:
   // Copies the parts in host memory at once. `image` has room for all parts and outlives this. `pinned`: it is
   // page-locked.
-  AsyncSnapshot(device::Device& device, int64_t step, std::vector<TensorToSave> parts, device::HostSlab& image,
+  AsyncSnapshot(device::Device& device, int64_t step, std::vector<TensorToSave> parts, device::HostBuffer& image,
                 bool pinned = true);
   // Waits for copies. A writer that waits for a copy that was never sent gets an Error.
   ~AsyncSnapshot();
@@ -93,7 +93,7 @@ class AsyncSnapshot {
 
   device::Device& device_;
   int64_t step_;
-  device::HostSlab& image_;
+  device::HostBuffer& image_;
   bool pinned_;
   std::vector<safetensors::TensorSpec> specs_;
   ShardExtents extents_;

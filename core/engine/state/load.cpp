@@ -45,7 +45,7 @@ class DataFile {
       throw DamagedStateError(said_.name + " has other tensors");
   }
 
-  void read(const StateLoadCallbacks& receiver, std::vector<char>& bytes) const {
+  void read(const SavedStateLoadCallbacks& receiver, std::vector<char>& bytes) const {
     StreamingChecksums checksums(reader_.entries(), reader_.head());
     for (size_t i = 0; i < tensors_.size(); ++i) {
       bytes.resize(static_cast<size_t>(reader_.entries()[i].bytes()));
@@ -69,7 +69,7 @@ class DataFile {
       tensors_;  // in the order of the file, which is arbitrary for tensors without bytes
 };
 
-void read(const SavedStatesFolder& folder, int64_t step, const StateLoadCallbacks& receiver) {
+void read(const SavedStatesFolder& folder, int64_t step, const SavedStateLoadCallbacks& receiver) {
   const StateManifest manifest = read_manifest(folder, step);
   std::vector<DataFile> files;
   files.reserve(manifest.files.size());
@@ -116,7 +116,7 @@ int64_t choose(const SavedStatesFolder& folder, std::optional<int64_t> step) {
 
 }  // namespace
 
-int64_t load(const SavedStatesFolder& folder, std::optional<int64_t> step, const StateLoadCallbacks& receiver) {
+int64_t load(const SavedStatesFolder& folder, std::optional<int64_t> step, const SavedStateLoadCallbacks& receiver) {
   const int64_t chosen = choose(folder, step);
   try {
     read(folder, chosen, receiver);

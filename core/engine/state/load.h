@@ -11,7 +11,7 @@
 namespace memtune::state {
 
 // Callbacks of the code that loads a state. They may throw anything, which ends the load.
-struct StateLoadCallbacks {
+struct SavedStateLoadCallbacks {
   std::function<void(const StateManifest&)> begin;                         // before any tensor; may be empty
   std::function<void(const ManifestTensor&, std::span<const char>)> take;  // file by file; may be empty
 };
@@ -19,6 +19,6 @@ struct StateLoadCallbacks {
 // Loads the newest state, or that of `step`, and returns its step. Throws Damaged if it is not what was written. That
 // may show late, so the caller must discard everything it has received. The message names the newest state that is
 // intact. Throws UsageError if there is no such state.
-int64_t load(const SavedStatesFolder& folder, std::optional<int64_t> step, const StateLoadCallbacks& receiver);
+int64_t load(const SavedStatesFolder& folder, std::optional<int64_t> step, const SavedStateLoadCallbacks& receiver);
 
 }  // namespace memtune::state

@@ -14,7 +14,7 @@
 namespace memtune::state {
 namespace {
 
-using device::Stream;
+using device::StreamKind;
 using result::StateSaveResult;
 
 constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
@@ -66,7 +66,7 @@ void StateSaver::prepare_buffer(int64_t bytes) {
   slabs_.push_back(allocate(most_host_bytes_));
 }
 
-std::unique_ptr<device::HostSlab> StateSaver::allocate(int64_t bytes) {
+std::unique_ptr<device::HostBuffer> StateSaver::allocate(int64_t bytes) {
   try {
     return device_.allocate_host(bytes);
   } catch (const OutOfHostMemoryError&) {
@@ -160,7 +160,7 @@ void StateSaver::wait_for_free_image() {
   end_first();
 }
 
-device::HostSlab& StateSaver::free_image(int64_t bytes) {
+device::HostBuffer& StateSaver::free_image(int64_t bytes) {
   if (flights_.size() == slabs_.size()) wait_for_free_image();
   const auto is_free = [&](const auto& slab) {
     return std::ranges::none_of(flights_, [&](const Flight& flight) { return flight.image == slab.get(); });
@@ -205,9 +205,9 @@ size_t StateSaver::turn(const void* memory) {
 void StateSaver::await(size_t turn) {
   if (turn == 0) return;
   Flight& flight = flights_[turn / kMaxPortions];
-  const device::EventPtr begin = device_.record_timed(Stream::compute);
-  device_.wait(Stream::compute, flight.snapshot->left(turn % kMaxPortions));
-  flight.stalls.push_back({begin, device_.record_timed(Stream::compute)});
+  const device::EventPtr begin = device_.record_timed(StreamKind::compute);
+  device_.wait(StreamKind::compute, flight.snapshot->left(turn % kMaxPortions));
+  flight.stalls.push_back({begin, device_.record_timed(StreamKind::compute)});
 }
 
 void StateSaver::look(bool wait) {

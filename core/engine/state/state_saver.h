@@ -71,7 +71,7 @@ class StateSaver {
   };
   struct Flight {
     std::unique_ptr<AsyncSnapshot> snapshot;  // null: written already, only older states are removed
-    device::HostSlab* image = nullptr;
+    device::HostBuffer* image = nullptr;
     std::vector<Stall> stalls;
     double blocked_ms = 0;                            // of the host
     std::shared_future<result::StateSaveResult> end;  // last member: its thread uses the snapshot
@@ -84,8 +84,8 @@ class StateSaver {
   void prepare_buffer(int64_t bytes);
   void send(Flight& flight);
   void wait_for_free_image();
-  device::HostSlab& free_image(int64_t bytes);
-  std::unique_ptr<device::HostSlab> allocate(int64_t bytes);
+  device::HostBuffer& free_image(int64_t bytes);
+  std::unique_ptr<device::HostBuffer> allocate(int64_t bytes);
   void end_first();
   static double blocked_ms(const Flight& flight);
 
@@ -93,7 +93,7 @@ class StateSaver {
   SavedStatesFolder& folder_;
   SaveSettings settings_;
   std::function<void(const result::StateSaveResult&)> ended_;
-  std::vector<std::unique_ptr<device::HostSlab>> slabs_;  // images of states; for sync the one buffer
+  std::vector<std::unique_ptr<device::HostBuffer>> slabs_;  // images of states; for sync the one buffer
   int64_t budget_bytes_ = 0, most_host_bytes_ = 0;
   bool pinned_ = true;
   std::deque<Flight> flights_;  // saves in progress, the oldest first

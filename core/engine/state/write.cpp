@@ -11,7 +11,7 @@
 namespace memtune::state {
 namespace {
 
-using device::Stream;
+using device::StreamKind;
 using safetensors::TensorEntry;
 
 // The parts in the order of the file, and the position of the copy.
@@ -33,7 +33,7 @@ class Source {
       const char* from =
           part->data + (safetensors::bytes_of(part->spec.name, part->spec.dtype, part->spec.shape) - left);
       if (part->on_device) {
-        device_.copy(to, from, count, device::CopyDirection::to_host, Stream::out);
+        device_.copy(to, from, count, device::CopyDirection::to_host, StreamKind::out);
       } else {
         std::memcpy(to, from, static_cast<size_t>(count));
       }
@@ -57,7 +57,7 @@ class CopiesEnd {
   explicit CopiesEnd(device::Device& device) : device_(device) {}
   ~CopiesEnd() {
     try {
-      device_.record(Stream::out)->synchronize();
+      device_.record(StreamKind::out)->synchronize();
     } catch (const Error&) {
       device_.synchronize_quietly();
     }
@@ -82,7 +82,7 @@ int64_t write(const AsyncSnapshot& snapshot, SavedStatesFolder& folder) {
   return writer.bytes();
 }
 
-int64_t write(device::Device& device, int64_t step, const std::vector<TensorToSave>& parts, device::HostSlab& buffer,
+int64_t write(device::Device& device, int64_t step, const std::vector<TensorToSave>& parts, device::HostBuffer& buffer,
               SavedStatesFolder& folder) {
   std::vector<safetensors::TensorSpec> specs;
   for (const TensorToSave& part : parts) specs.push_back(part.spec);
@@ -90,7 +90,7 @@ int64_t write(device::Device& device, int64_t step, const std::vector<TensorToSa
   const CopiesEnd copies_end(device);
   StateWriter writer(folder, step, specs, extents_of(parts));
   Source source(device, parts, writer.entries());
-  device.wait(Stream::out, device.record(Stream::compute));
+  device.wait(StreamKind::out, device.record(StreamKind::compute));
   const int64_t bytes = safetensors::data_bytes_of(writer.entries());
   for (int64_t begin = 0, number = 0; begin < bytes; begin += kPieceBytes, ++number) {
     const auto place = static_cast<size_t>(number) % in_use.size();
@@ -98,7 +98,7 @@ int64_t write(device::Device& device, int64_t step, const std::vector<TensorToSa
     char* const piece = buffer.data() + static_cast<int64_t>(place) * kPieceBytes;
     const int64_t size = std::min(kPieceBytes, bytes - begin);
     source.copy_to(piece, size);
-    const device::EventPtr there = device.record(Stream::out);
+    const device::EventPtr there = device.record(StreamKind::out);
     in_use[place] = writer.write(piece, size, [there] { there->synchronize(); });
   }
   writer.publish();

@@ -18,7 +18,7 @@ int64_t write(const AsyncSnapshot& snapshot, SavedStatesFolder& folder);
 // `buffer`: at least kMinBufferBytes; more than kBufferBytes gains nothing. The training thread only.
 inline constexpr int64_t kPieceBytes = int64_t{8} << 20;
 inline constexpr int64_t kMinBufferBytes = 2 * kPieceBytes, kBufferBytes = 16 * kPieceBytes;
-int64_t write(device::Device& device, int64_t step, const std::vector<TensorToSave>& parts, device::HostSlab& buffer,
+int64_t write(device::Device& device, int64_t step, const std::vector<TensorToSave>& parts, device::HostBuffer& buffer,
               SavedStatesFolder& folder);
 
 }  // namespace memtune::state

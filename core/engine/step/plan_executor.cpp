@@ -152,7 +152,7 @@ void PlanExecutor::add_outputs(const OpPlan& plan, const Stack& outputs) {
 
 std::unique_ptr<autograd::PackedTensor> PlanExecutor::pack(const at::Tensor& tensor) {
   const ScopedTimer host(host_time_);
-  RunningOpStorages& running = step_.running;
+  RunningOpStorageAccess& running = step_.running;
   auto saved = std::make_unique<SavedTensorHandle>(*this, tensor, step_.block, running.next_save(),
                                                    running ? running.op().id : -1);
   saves_.save(*saved, tensor);

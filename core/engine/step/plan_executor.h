@@ -86,7 +86,7 @@ class PlanExecutor final : public program::OpObserver,
   const plan::OpPlacement* placement(int op) const { return ops_[op].placement; }
   // True if a tensor saved from this value was offloaded on its own (OpPlacement::saves) while tracing.
   bool offloaded_save(const trace::ActivationKey& key) const { return saves_.offloaded(key); }
-  std::vector<OpMemoryTotal> largest_holders(size_t most) const {
+  std::vector<MemoryHeldByOp> largest_holders(size_t most) const {
     return step::largest_holders(values(), facts_, most);
   }
 

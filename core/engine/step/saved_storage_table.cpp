@@ -62,17 +62,17 @@ void SavedStorageTable::visit_held(const std::function<void(const SavedStorage&,
   }
 }
 
-std::vector<OpMemoryTotal> largest_holders(const SavedStorageTable& values, const plan::ProgramFacts& facts,
-                                           size_t most) {
+std::vector<MemoryHeldByOp> largest_holders(const SavedStorageTable& values, const plan::ProgramFacts& facts,
+                                            size_t most) {
   std::map<std::string, int64_t> bytes;
   values.visit_held([&](const SavedStorage& value, int64_t held) {
     const auto& fact = facts.ops[value.key().op];
     bytes[without_numbers(fact.region) + "/" + fact.name] += held;
   });
-  std::vector<OpMemoryTotal> holders;
+  std::vector<MemoryHeldByOp> holders;
   for (auto& [name, count] : bytes) holders.push_back({name, count});
   std::sort(holders.begin(), holders.end(),
-            [](const OpMemoryTotal& a, const OpMemoryTotal& b) { return a.bytes > b.bytes; });
+            [](const MemoryHeldByOp& a, const MemoryHeldByOp& b) { return a.bytes > b.bytes; });
   if (holders.size() > most) holders.resize(most);
   return holders;
 }

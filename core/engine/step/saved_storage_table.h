@@ -49,12 +49,12 @@ class SavedStorageTable {
   std::vector<std::weak_ptr<autograd::SavedStorage>> all_;         // of this step
 };
 
-struct OpMemoryTotal {
+struct MemoryHeldByOp {
   std::string name;  // "layers.*.w1/aten::linear": the same op of all blocks
   int64_t bytes = 0;
 };
 // Op kinds that hold most device memory now, largest first, at most `most`.
-std::vector<OpMemoryTotal> largest_holders(const SavedStorageTable& values, const plan::ProgramFacts& facts,
-                                           size_t most);
+std::vector<MemoryHeldByOp> largest_holders(const SavedStorageTable& values, const plan::ProgramFacts& facts,
+                                            size_t most);
 
 }  // namespace memtune::step

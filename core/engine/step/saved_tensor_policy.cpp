@@ -5,14 +5,14 @@
 namespace memtune::step {
 
 using autograd::SavedStorage;
-using autograd::SavedStorageConsumer;
+using autograd::SavedStorageConsumerRef;
 using autograd::SavedStoragePtr;
 using checkpoint::RecordedOpPtr;
 using plan::TensorPlacement;
 using trace::ActivationKey;
 
 void SavedTensorPolicy::save(SavedTensorHandle& saved, const at::Tensor& tensor) {
-  RunningOpStorages& running = step_.running;
+  RunningOpStorageAccess& running = step_.running;
   if (!running) return;
   if (offloads_saves()) {
     if (may_be_written(tensor))
@@ -37,7 +37,7 @@ void SavedTensorPolicy::end_op() {
 
 void SavedTensorPolicy::attach(SavedTensorHandle& saved, SavedStoragePtr value) {
   if (step_.costs) step_.costs->saved(saved, *value);
-  saved.attach(values_.use(std::move(value), SavedStorageConsumer::ConsumerKind::backward));
+  saved.attach(values_.use(std::move(value), SavedStorageConsumerRef::ConsumerKind::backward));
   if (step_.trace) step_.trace->saved(saved.key());
 }
 
@@ -64,12 +64,12 @@ void SavedTensorPolicy::offload(SavedTensorHandle& saved, const at::Tensor& tens
   auto copy = copies_.take(tensor, origin);
   if (!copy) return;
   if (step_.trace) offloaded_.insert({origin.op, origin.output});
-  saved.attach(values_.use(copy->value, SavedStorageConsumer::ConsumerKind::backward), copy->geometry);
+  saved.attach(values_.use(copy->value, SavedStorageConsumerRef::ConsumerKind::backward), copy->geometry);
   if (step_.trace) step_.trace->saved(saved.key());
 }
 
 // The op has returned: each waiting tensor is now an output, a written argument or the op's private tensor.
-void SavedTensorPolicy::resolve(const RunningOpStorages::Waiting& waiting) {
+void SavedTensorPolicy::resolve(const RunningOpStorageAccess::Waiting& waiting) {
   const auto* written = step_.running.writes(waiting.storage);
   if (written && waiting.saved->version() == written->version) return;  // overwritten by the op itself: unpack throws
   if (offloads_saves()) return offload(*waiting.saved, waiting.saved->tensor());
@@ -77,8 +77,8 @@ void SavedTensorPolicy::resolve(const RunningOpStorages::Waiting& waiting) {
   resolve_private(waiting);
 }
 
-void SavedTensorPolicy::resolve_private(const RunningOpStorages::Waiting& waiting) {
-  RunningOpStorages& running = step_.running;
+void SavedTensorPolicy::resolve_private(const RunningOpStorageAccess::Waiting& waiting) {
+  RunningOpStorageAccess& running = step_.running;
   const TensorPlacement place = ops_[running.op().id].saved();
   if (place == TensorPlacement::keep && !step_.costs) return;
   // Autocast shares the cast copy of a parameter between its consumers. It is never offloaded, and recomputed only from
@@ -106,7 +106,7 @@ void SavedTensorPolicy::resolve_private(const RunningOpStorages::Waiting& waitin
 }
 
 // Reports a private tensor that another plan could offload or recompute, whatever this plan does with it.
-void SavedTensorPolicy::record_private_cost(const RunningOpStorages::Waiting& waiting, const at::Tensor& tensor) {
+void SavedTensorPolicy::record_private_cost(const RunningOpStorageAccess::Waiting& waiting, const at::Tensor& tensor) {
   step_.costs->saved_private(*waiting.saved, tensor.storage());
   if (waiting.cast_source < 0) return;
   const at::Tensor& source = step_.running.input(waiting.cast_source);

@@ -46,9 +46,9 @@ class SavedTensorPolicy {
   bool offloads_saves() const;
   bool may_be_written(const at::Tensor& tensor) const;
   void offload(SavedTensorHandle& saved, const at::Tensor& tensor);
-  void resolve(const RunningOpStorages::Waiting& waiting);
-  void resolve_private(const RunningOpStorages::Waiting& waiting);
-  void record_private_cost(const RunningOpStorages::Waiting& waiting, const at::Tensor& tensor);
+  void resolve(const RunningOpStorageAccess::Waiting& waiting);
+  void resolve_private(const RunningOpStorageAccess::Waiting& waiting);
+  void record_private_cost(const RunningOpStorageAccess::Waiting& waiting, const at::Tensor& tensor);
 
   StepContext& step_;
   const plan::Plan& plan_;

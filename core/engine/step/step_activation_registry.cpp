@@ -5,7 +5,7 @@
 namespace memtune::step {
 
 using autograd::SavedStorage;
-using autograd::SavedStorageConsumer;
+using autograd::SavedStorageConsumerRef;
 using autograd::SavedStoragePtr;
 using plan::TensorPlacement;
 
@@ -25,24 +25,24 @@ SavedStoragePtr StepActivationRegistry::add(const at::Tensor& tensor, int op, in
   return value;
 }
 
-SavedStorageConsumer StepActivationRegistry::use(SavedStoragePtr value, SavedStorageConsumer::ConsumerKind by) {
-  SavedStorageConsumer use(std::move(value), by);
+SavedStorageConsumerRef StepActivationRegistry::use(SavedStoragePtr value, SavedStorageConsumerRef::ConsumerKind by) {
+  SavedStorageConsumerRef use(std::move(value), by);
   use->add_consumer_block(step_.block);
   if (use->state() != SavedStorage::State::unretained) return use;
   if (use->place() == TensorPlacement::keep) {
     use->hold(use->live_storage());
     return use;
   }
-  if (by == SavedStorageConsumer::ConsumerKind::rerun) offload_.count_checkpoint_input();
+  if (by == SavedStorageConsumerRef::ConsumerKind::rerun) offload_.count_checkpoint_input();
   memory_.before_leaving();
   offload_.start_offload(*use, step_.running.op().id);
   memory_.after_leaving();
   return use;
 }
 
-SavedStorageConsumer StepActivationRegistry::use_for_recomputation(const at::Tensor& tensor) {
+SavedStorageConsumerRef StepActivationRegistry::use_for_recomputation(const at::Tensor& tensor) {
   if (!table_.covers(tensor)) return {};
-  return use(table_.find_or_add(tensor), SavedStorageConsumer::ConsumerKind::rerun);
+  return use(table_.find_or_add(tensor), SavedStorageConsumerRef::ConsumerKind::rerun);
 }
 
 void StepActivationRegistry::overwrite(const at::Tensor& tensor) {

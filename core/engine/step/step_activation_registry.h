@@ -28,9 +28,10 @@ class StepActivationRegistry {
                                 const checkpoint::RecordedOpPtr& producer, int index);
 
   // Adds a consumer that needs the value after the forward. The first consumer keeps or offloads the value.
-  autograd::SavedStorageConsumer use(autograd::SavedStoragePtr value, autograd::SavedStorageConsumer::ConsumerKind by);
+  autograd::SavedStorageConsumerRef use(autograd::SavedStoragePtr value,
+                                        autograd::SavedStorageConsumerRef::ConsumerKind by);
   // Adds a recomputation as a consumer of the tensor's value. Returns an empty one for parameters.
-  autograd::SavedStorageConsumer use_for_recomputation(const at::Tensor& tensor);
+  autograd::SavedStorageConsumerRef use_for_recomputation(const at::Tensor& tensor);
 
   // The running op overwrites the tensor, whose storage has another value from then on.
   void overwrite(const at::Tensor& tensor);

@@ -13,8 +13,8 @@ namespace {
 
 using autograd::SavedStorage;
 using autograd::SavedStoragePtr;
-using plan::StepCosts;
-using Kind = StepCosts::Moment::Kind;
+using plan::RecordedOpCosts;
+using Kind = RecordedOpCosts::Moment::Kind;
 
 constexpr int kHeldMarks = 32;  // their ops have few kernels enough for the queue of a held device
 
@@ -25,7 +25,7 @@ double ms_between(std::chrono::steady_clock::time_point from, std::chrono::stead
 }  // namespace
 
 StepCostRecorder::Mark StepCostRecorder::mark(bool may_hold) {
-  Mark mark{device_.record_timed(device::Stream::compute), Clock::now(), {}, beside()};
+  Mark mark{device_.record_timed(device::StreamKind::compute), Clock::now(), {}, beside()};
   mark.next = mark.event;
   mark.waited = hold_ && hold_->expired();
   if (mark.waited || ++held_marks_ >= kHeldMarks || !may_hold) end_hold();
@@ -34,7 +34,7 @@ StepCostRecorder::Mark StepCostRecorder::mark(bool may_hold) {
   held_marks_ = 0;
   if (!hold_) return mark;
   now_.held = true;
-  mark.next = device_.record_timed(device::Stream::compute);
+  mark.next = device_.record_timed(device::StreamKind::compute);
   return mark;
 }
 
@@ -64,18 +64,18 @@ void StepCostRecorder::begin_pass() {
   memory_.reset_peak();
 }
 
-void StepCostRecorder::begin_run(const RunningOpStorages& op, const SavedStorageTable& values) {
+void StepCostRecorder::begin_run(const RunningOpStorageAccess& op, const SavedStorageTable& values) {
   const ScopedTimer own(own_);
-  StepCosts::Run run;
+  RecordedOpCosts::Run run;
   run.op = op.op().id;
   run.before_bytes = memory_.allocated();
   run.writes_outside = op.writes_outside();
-  for (const RunningOpStorages::Storage storage : op.read()) {
+  for (const RunningOpStorageAccess::Storage storage : op.read()) {
     const SavedStoragePtr value = values.find(storage);
     const int id = value ? id_of(value.get()) : private_id(storage);
     if (id >= 0 && std::ranges::count(run.reads, id) == 0) run.reads.push_back(id);
   }
-  for (const RunningOpStorages::Written& written : op.written())
+  for (const RunningOpStorageAccess::Written& written : op.written())
     if (const int id = id_of(written.value.get()); id >= 0) run.writes.push_back(id);
   run.units = std::exchange(units_, {});
   now_.costs.runs.push_back(std::move(run));
@@ -87,7 +87,7 @@ void StepCostRecorder::begin_run(const RunningOpStorages& op, const SavedStorage
 
 void StepCostRecorder::end_run() {
   const ScopedTimer own(own_);
-  StepCosts::Run& run = now_.costs.runs.back();
+  RecordedOpCosts::Run& run = now_.costs.runs.back();
   run.own_bytes = std::max<int64_t>(0, memory_.peak() - run.before_bytes);
 }
 
@@ -138,7 +138,7 @@ void StepCostRecorder::saved_private(const SavedTensorHandle& tensor, const at::
 
 void StepCostRecorder::cast(const at::Storage& storage, const SavedStoragePtr& source) {
   const int of = id_of(source.get());
-  now_.costs.values[private_id(storage.unsafeGetStorageImpl())].cast_of = of < 0 ? StepCosts::kCastOfOther : of;
+  now_.costs.values[private_id(storage.unsafeGetStorageImpl())].cast_of = of < 0 ? RecordedOpCosts::kCastOfOther : of;
 }
 
 void StepCostRecorder::add_saved(const SavedTensorHandle& tensor, int value) {
@@ -167,7 +167,7 @@ void StepCostRecorder::see_peak() {
 }
 
 int64_t& StepCostRecorder::last_peak() {
-  StepCosts& costs = now_.costs;
+  RecordedOpCosts& costs = now_.costs;
   if (last_is_read_) return costs.sharding.reads.back().peak_bytes;
   return costs.moments.empty() ? costs.before_peak_bytes : costs.moments.back().peak_bytes;
 }
@@ -190,7 +190,7 @@ void StepCostRecorder::after_read() {
     now_.costs.sharding.forward_wait_ms += waited_ms;
   }
   if (part_ != Part::backward) return;
-  StepCosts::UnitRead& read = now_.costs.sharding.reads.back();
+  RecordedOpCosts::UnitRead& read = now_.costs.sharding.reads.back();
   read.wait_ms = waited_ms;
   read.before_bytes = read.peak_bytes = memory_.allocated();
   now_.unpack_wait_ms.back() += waited_ms;
@@ -314,7 +314,7 @@ void StepCostRecorder::take_times(Step& step) const {
     step.costs.runs[i].host_ms = without(wait_ms, ms_between(step.runs[i].host, step.runs[i + 1].host));
   }
   size_t i = 0;
-  for (StepCosts::Moment& moment : step.costs.moments) {
+  for (RecordedOpCosts::Moment& moment : step.costs.moments) {
     if (moment.kind != Kind::unpack) continue;
     const double wait_ms = step.unpack_wait_ms[i + 1];
     moment.ms = without(wait_ms, ms(step.unpack_ended[i], step.unpack_began[i + 1]));
@@ -329,10 +329,10 @@ void StepCostRecorder::take_times(Step& step) const {
 
 // How long it takes to issue an op that waits for the device is not seen. It counts as the usual op.
 void StepCostRecorder::take_issue_times(Step& step) const {
-  StepCosts::IssueTimes& issue = step.costs.issue;
+  RecordedOpCosts::IssueTimes& issue = step.costs.issue;
   const auto of = [](const Mark& from, const Mark& to) {
     const std::chrono::duration<double, std::milli> beside = to.beside - from.beside;
-    return StepCosts::IssueTime{std::max(0.0, ms_between(from.host, to.host) - beside.count()), to.waited};
+    return RecordedOpCosts::IssueTime{std::max(0.0, ms_between(from.host, to.host) - beside.count()), to.waited};
   };
   std::vector<double> unhurried;
   for (size_t i = 0; i < step.costs.runs.size(); ++i) {
@@ -341,7 +341,7 @@ void StepCostRecorder::take_issue_times(Step& step) const {
     if (!issue.runs.back().waits) unhurried.push_back(issue.runs.back().ms);
   }
   size_t unpacks = 0;
-  for (const StepCosts::Moment& moment : step.costs.moments) {
+  for (const RecordedOpCosts::Moment& moment : step.costs.moments) {
     issue.moments.emplace_back();
     if (moment.kind != Kind::unpack) continue;
     issue.moments.back() = of(step.unpack_began[unpacks], step.unpack_began[unpacks + 1]);
@@ -349,9 +349,9 @@ void StepCostRecorder::take_issue_times(Step& step) const {
   }
   const double usual_ms = unhurried.empty() ? 0 : median(std::move(unhurried));
   for (auto* times : {&issue.runs, &issue.moments})
-    for (StepCosts::IssueTime& time : *times)
+    for (RecordedOpCosts::IssueTime& time : *times)
       if (time.waits) time.ms = usual_ms;
-  const StepCosts::IssueTime before = of(step.runs.back(), step.unpack_began.front());
+  const RecordedOpCosts::IssueTime before = of(step.runs.back(), step.unpack_began.front());
   issue.before_ms = before.waits ? usual_ms : before.ms;
   issue.after_ms = step.optimizer_issue_ms;
   const std::chrono::duration<double, std::milli> engine = engine_time_() - step.engine_began - (own_ - step.own_began);

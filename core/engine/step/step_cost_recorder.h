@@ -1,14 +1,14 @@
-// Records what a step costs, per op and per saved tensor, as plan::StepCosts for the planner. The executor reports
-// the events, under a plan that offloads nothing. The caller marks where a step begins and ends. Time of recomputation
-// between the request for a saved tensor and its arrival is recorded separately. Memory of recomputation is not
-// recorded.
+// Records what a step costs, per op and per saved tensor, as plan::RecordedOpCosts for the planner. The executor
+// reports the events, under a plan that offloads nothing. The caller marks where a step begins and ends. Time of
+// recomputation between the request for a saved tensor and its arrival is recorded separately. Memory of recomputation
+// is not recorded.
 //
 //   recorder.begin_step();  forward and backward of each micro-batch;  recorder.end_backward();  optimizer;  device is
 //   idle; recorder.end_step();                     ... a few times ...                  recorder.costs()
 //
-// On a device with a queue, times of the device and of the host are recorded apart (plan::StepCosts::IssueTimes). The
-// device is held while the host issues some ops, so it never waits for the host within them. The engines' time and the
-// recorder's own are subtracted from the host's. Not recorded if the plan recomputes.
+// On a device with a queue, times of the device and of the host are recorded apart (plan::RecordedOpCosts::IssueTimes).
+// The device is held while the host issues some ops, so it never waits for the host within them. The engines' time and
+// the recorder's own are subtracted from the host's. Not recorded if the plan recomputes.
 //
 // If the plan offloads parameters and optimizer states, the costs are those of a plan that does not: begin_change() and
 // end_change() are called around each of their copies and updates, which then run alone.
@@ -26,9 +26,9 @@
 
 #include "core/base/device/device.h"
 #include "core/engine/step/memory_without_state_offload.h"
-#include "core/engine/step/running_op_storages.h"
+#include "core/engine/step/running_op_storage_access.h"
 #include "core/engine/step/saved_tensor_handle.h"
-#include "core/plan/facts/step_costs.h"
+#include "core/plan/facts/recorded_op_costs.h"
 
 namespace memtune::step {
 
@@ -65,7 +65,7 @@ class StepCostRecorder {
   // Called by the executor: around the forward and each of its ops, and for each new value.
   void begin_pass();
   void end_forward();
-  void begin_run(const RunningOpStorages& op, const SavedStorageTable& values);
+  void begin_run(const RunningOpStorageAccess& op, const SavedStorageTable& values);
   void end_run();
   void made(const autograd::SavedStoragePtr& value, const at::Storage& storage);
   // Called by the executor for each saved tensor: a view of a value, or the running op's private tensor. If a tensor is
@@ -89,7 +89,7 @@ class StepCostRecorder {
 
   // Medians of times and maxima of memory over the recorded steps. Empty if there are none or they did not run the same
   // ops.
-  std::optional<plan::StepCosts> costs() const;
+  std::optional<plan::RecordedOpCosts> costs() const;
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -101,7 +101,7 @@ class StepCostRecorder {
     bool waited = false;              // the host waited for the device in the entry that ends
   };
   struct Step {
-    plan::StepCosts costs;
+    plan::RecordedOpCosts costs;
     std::vector<Mark> runs;                        // one per entry, and the end of the last entry
     std::vector<Mark> unpack_began, unpack_ended;  // one per unpack; `unpack_began` also has the end of backward
     // Host time spent waiting for gathers, and in changes of what is offloaded: after the start of each run; before the
@@ -128,7 +128,7 @@ class StepCostRecorder {
   void see_peak();
   int64_t& last_peak();
   void see_gradients();
-  void add_moment(plan::StepCosts::Moment::Kind kind, int saved);
+  void add_moment(plan::RecordedOpCosts::Moment::Kind kind, int saved);
   void add_saved(const SavedTensorHandle& tensor, int value);
   int add_value(int output, int64_t bytes, bool outside);
   int id_of(const autograd::SavedStorage* value) const;  // -1: none
@@ -160,7 +160,7 @@ class StepCostRecorder {
   bool ending_ = false;               // the last moment is an end whose bytes are not released yet
   std::vector<int> ended_early_;      // indices into `saved` of tensors that ended during forward
   int64_t start_bytes_ = 0;
-  std::vector<plan::StepCosts> steps_;
+  std::vector<plan::RecordedOpCosts> steps_;
 };
 
 }  // namespace memtune::step

@@ -69,7 +69,7 @@ class HostMemoryPool {
   std::optional<Lease> try_lease(int64_t bytes);
 
   // In the order of allocation. Slabs live as long as the pool.
-  const std::vector<std::unique_ptr<device::HostSlab>>& slabs() const { return slabs_; }
+  const std::vector<std::unique_ptr<device::HostBuffer>>& slabs() const { return slabs_; }
   int64_t leased_bytes() const { return ranges_.leased_bytes(); }
   int64_t reserved_bytes() const { return ranges_.reserved_bytes(); }
   int64_t peak_leased_bytes() const { return ranges_.peak_leased_bytes(); }
@@ -77,7 +77,7 @@ class HostMemoryPool {
  private:
   device::Device& device_;
   const bool pinned_;
-  std::vector<std::unique_ptr<device::HostSlab>> slabs_;
+  std::vector<std::unique_ptr<device::HostBuffer>> slabs_;
   Ranges ranges_;
 };
 

@@ -10,9 +10,7 @@
 namespace memtune::tier {
 namespace {
 
-OffloadedActivationPiece& of(schedule::CachedActivationPiece& piece) {
-  return static_cast<OffloadedActivationPiece&>(piece);
-}
+OffloadedActivationPiece& of(schedule::HostCacheEntry& piece) { return static_cast<OffloadedActivationPiece&>(piece); }
 
 std::function<void()> wait_for(std::vector<device::EventPtr> events) {
   return [events = std::move(events)] {
@@ -77,7 +75,7 @@ std::vector<HostTier::Io> HostTier::stop_recording() {
 
 // --- what the cache decides ------------------------------------------------------------------------------------------
 
-bool HostTier::lease(schedule::CachedActivationPiece& piece) {
+bool HostTier::lease(schedule::HostCacheEntry& piece) {
   auto lease = pool_.try_lease(piece.bytes);
   if (!lease) return false;
   pin_new_slabs();
@@ -92,24 +90,24 @@ void HostTier::pin_new_slabs() {
     store_->pin(slabs[slabs_pinned_]->data(), slabs[slabs_pinned_]->bytes());
 }
 
-void HostTier::lack_room(schedule::CachedActivationPiece& piece) {
+void HostTier::lack_room(schedule::HostCacheEntry& piece) {
   throw OutOfHostMemoryError("the host budget of " + format_bytes(budget_bytes_) + " has no room for " +
                              format_bytes(piece.bytes) + " more, " + format_bytes(pool_.leased_bytes()) + " are taken");
 }
 
-void HostTier::free_room(schedule::CachedActivationPiece& piece) {
+void HostTier::free_room(schedule::HostCacheEntry& piece) {
   of(piece).lease = {};
   of(piece).request.reset();
 }
 
-void HostTier::write(schedule::CachedActivationPiece& cached) {
+void HostTier::write(schedule::HostCacheEntry& cached) {
   OffloadedActivationPiece& piece = of(cached);
   piece.block = store_->allocate(piece.bytes);
   piece.request = store_->write(piece.block, piece.lease.data(), wait_for(piece.lease.free_after()));
   record(trace::EventKind::disk_write, piece);
 }
 
-void HostTier::read(schedule::CachedActivationPiece& cached) {
+void HostTier::read(schedule::HostCacheEntry& cached) {
   OffloadedActivationPiece& piece = of(cached);
   HostMemoryPool::Lease lease = std::move(piece.lease);  // returned if the store refuses
   piece.request = store_->read(piece.block, lease.data(), wait_for(lease.free_after()));
@@ -121,14 +119,14 @@ void HostTier::record(trace::EventKind kind, const OffloadedActivationPiece& pie
   if (recording_) io_.push_back({kind, piece.value, piece.bytes, piece.request});
 }
 
-void HostTier::free_block(schedule::CachedActivationPiece& piece) { of(piece).block = {}; }
+void HostTier::free_block(schedule::HostCacheEntry& piece) { of(piece).block = {}; }
 
-bool HostTier::busy(const schedule::CachedActivationPiece& piece) const {
+bool HostTier::busy(const schedule::HostCacheEntry& piece) const {
   const disk::RequestPtr& request = static_cast<const OffloadedActivationPiece&>(piece).request;
   return request && !request->done();
 }
 
-void HostTier::wait(schedule::CachedActivationPiece& piece, Stall stall) {
+void HostTier::wait(schedule::HostCacheEntry& piece, Stall stall) {
   const ScopedTimer timer(stall == Stall::for_room ? room_stall_ : disk_stall_);
   of(piece).request->wait();
 }

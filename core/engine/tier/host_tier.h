@@ -15,7 +15,7 @@
 
 namespace memtune::tier {
 
-struct OffloadedActivationPiece final : schedule::CachedActivationPiece {
+struct OffloadedActivationPiece final : schedule::HostCacheEntry {
   HostMemoryPool::Lease lease;  // empty when on_disk, and when `used` once its last request is done
   trace::ActivationKey value;   // identifies the activation in the trace
   disk::ScratchBlock block;     // its place in the scratch file, from `writing` on
@@ -26,7 +26,7 @@ inline HostTierPiecePtr tier_piece(const schedule::CachedPiecePtr& piece) {
   return std::static_pointer_cast<OffloadedActivationPiece>(piece);
 }
 
-class HostTier final : private schedule::HostCacheBackend {
+class HostTier final : private schedule::HostCacheIoBackend {
  public:
   // `store` null: nothing spills. `budget_bytes` 0: no limit. `power_of_two`: see HostMemoryPool.
   HostTier(device::Device& device, int64_t slab_bytes, int64_t budget_bytes, std::unique_ptr<disk::BlockStore> store,
@@ -81,14 +81,14 @@ class HostTier final : private schedule::HostCacheBackend {
   bool has_disk() const { return store_ != nullptr; }
 
  private:
-  bool lease(schedule::CachedActivationPiece& piece) override;
-  void lack_room(schedule::CachedActivationPiece& piece) override;
-  void free_room(schedule::CachedActivationPiece& piece) override;
-  void write(schedule::CachedActivationPiece& piece) override;
-  void read(schedule::CachedActivationPiece& piece) override;
-  void free_block(schedule::CachedActivationPiece& piece) override;
-  bool busy(const schedule::CachedActivationPiece& piece) const override;
-  void wait(schedule::CachedActivationPiece& piece, Stall stall) override;
+  bool lease(schedule::HostCacheEntry& piece) override;
+  void lack_room(schedule::HostCacheEntry& piece) override;
+  void free_room(schedule::HostCacheEntry& piece) override;
+  void write(schedule::HostCacheEntry& piece) override;
+  void read(schedule::HostCacheEntry& piece) override;
+  void free_block(schedule::HostCacheEntry& piece) override;
+  bool busy(const schedule::HostCacheEntry& piece) const override;
+  void wait(schedule::HostCacheEntry& piece, Stall stall) override;
 
   void pin_new_slabs();
   void record(trace::EventKind kind, const OffloadedActivationPiece& piece);

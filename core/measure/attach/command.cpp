@@ -11,8 +11,8 @@
 
 #include "core/base/file.h"
 #include "core/measure/attach/outcome.h"
+#include "core/measure/attach/process_tree_supervisor.h"
 #include "core/measure/attach/records.h"
-#include "core/measure/attach/supervisor.h"
 #include "core/measure/process/child.h"
 #include "core/measure/process/end.h"
 #include "core/measure/process/interrupt.h"
@@ -118,7 +118,7 @@ class RunningCommand {
   process::ProcessLog log_;
   RecordFolderReader records_;
   FileDescriptor said_;
-  std::optional<Supervisor> supervisor_;
+  std::optional<ProcessTreeSupervisor> supervisor_;
   std::optional<int64_t> kills_before_;
   Clock::time_point begin_, step_deadline_, kill_at_;
   std::optional<Clock::time_point> done_at_;

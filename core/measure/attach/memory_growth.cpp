@@ -89,7 +89,7 @@ bool goes_on(const std::vector<Point>& points, double per_amount) {
 // The kind and the line whose bytes grew most between two records.
 void find_owner(const TrainingProcessRecords& records, MemoryGrowth& to) {
   if (records.held.size() < 2) return;
-  const StepEndMemoryRecord &first = records.held.front(), &last = records.held.back();
+  const StepEndMemoryBreakdown &first = records.held.front(), &last = records.held.back();
   const std::pair<const char*, int64_t> kinds[] = {{"parameters", last.parameters_bytes - first.parameters_bytes},
                                                    {"gradients", last.gradients_bytes - first.gradients_bytes},
                                                    {"optimizer", last.optimizer_bytes - first.optimizer_bytes},

@@ -57,9 +57,9 @@ MeasurementPhase parse_phase(const std::string& word) {
 
 constexpr int64_t kMaxWorkers = 1 << 16;
 
-std::optional<result::TimeShares> read_shares(const json& line) {
+std::optional<result::TrainingPhaseTimeShares> read_shares(const json& line) {
   if (!line.contains("shares") || line.at("shares").is_null()) return std::nullopt;
-  result::TimeShares parts;
+  result::TrainingPhaseTimeShares parts;
   for (const result::TimeShareField& kind : result::kTimeKinds)
     parts.*kind.share = number_at(line.at("shares"), kind.name, 0, kMaxFigure);
   if (!line.at("workers").is_null()) parts.loader_workers = whole_at(line, "workers", 0, kMaxWorkers);
@@ -111,8 +111,8 @@ void read_process(const json& line, TrainingProcessRecords& to) {
   if (line.contains("data") && !line.at("data").is_null()) to.data = any_whole(line.at("data"));
 }
 
-IrregularStepsRecord read_period(const json& line, int64_t steps) {
-  IrregularStepsRecord record{whole_in(line, "steps", steps), wholes_in(line, "differing")};
+StepPeriodRecord read_period(const json& line, int64_t steps) {
+  StepPeriodRecord record{whole_in(line, "steps", steps), wholes_in(line, "differing")};
   if (record.differing.empty() || std::ranges::max(record.differing) > steps) throw UsageError("no step differs");
   return record;
 }
@@ -193,8 +193,8 @@ result::AllocationSite read_memory_line(const json& line) {
           text_at(line, "text"), bytes_at(line, "bytes"),   whole_at(line, "count", 1)};
 }
 
-StepEndMemoryRecord read_held(const json& line) {
-  StepEndMemoryRecord held;
+StepEndMemoryBreakdown read_held(const json& line) {
+  StepEndMemoryBreakdown held;
   held.step = whole_at(line, "step", 1);
   held.parameters_bytes = bytes_at(line, "parameters");
   held.gradients_bytes = bytes_at(line, "gradients");

@@ -13,7 +13,7 @@
 #include "core/base/confined_file_system.h"
 #include "core/record/measurement/out_of_memory.h"
 #include "core/record/measurement/step_memory_breakdown.h"
-#include "core/record/measurement/time_shares.h"
+#include "core/record/measurement/training_phase_time_shares.h"
 #include "core/record/trace/kinds.h"
 
 namespace memtune::attach {
@@ -31,10 +31,10 @@ struct StepRecord {
   int64_t held_bytes = 0;                                             // allocated at its end; on a CPU resident
   int64_t retries = 0, segments = 0;                                  // of PyTorch's allocator, so far and at its end
   std::vector<double> losses;                                         // the values that backward started from
-  std::vector<double> unscaled;                // those without constant factors of the script; empty: it has none
-  double outside_ms = 0;                       // part of `ms` outside of forward, backward, update and saves
-  double wait_ms = 0;                          // time until loaders returned their batches
-  std::optional<result::TimeShares> parts_ms;  // in ms; none: not known
+  std::vector<double> unscaled;  // those without constant factors of the script; empty: it has none
+  double outside_ms = 0;         // part of `ms` outside of forward, backward, update and saves
+  double wait_ms = 0;            // time until loaders returned their batches
+  std::optional<result::TrainingPhaseTimeShares> parts_ms;  // in ms; none: not known
   int64_t without_gradients = 0;  // runs of the model without gradients, as in an evaluation or a generation
   int64_t batches = 0;            // that loaders returned during the step
   // Of the batch of each backward; 0: unknown. Tokens are without padding; positions are those that the model is given.
@@ -48,7 +48,7 @@ struct StateSaveRecord {
 };
 
 // Steps that differ from the others.
-struct IrregularStepsRecord {
+struct StepPeriodRecord {
   int64_t steps = 0;               // after which they come again; 0: no period was seen
   std::vector<int64_t> differing;  // numbers of the steps
 };
@@ -66,7 +66,7 @@ struct OutOfMemoryRecord {
 };
 
 // What is allocated at the end of a step, by kind.
-struct StepEndMemoryRecord {
+struct StepEndMemoryBreakdown {
   int64_t step = 0;
   int64_t parameters_bytes = 0, gradients_bytes = 0, optimizer_bytes = 0, buffers_bytes = 0, rest_bytes = 0;
   std::vector<result::AllocationSite> lines;  // of the rest
@@ -114,10 +114,10 @@ struct TrainingProcessRecords {
   double exception_s = 0;                             // time by the system clock
   int64_t pinned_bytes = 0, free_bytes = 0;           // of the host and the device, if the driver refused memory
   std::vector<OutOfMemoryRecord> failed_allocations;  // the first few, and the last
-  std::vector<StepEndMemoryRecord> held;              // in the order of steps
+  std::vector<StepEndMemoryBreakdown> held;           // in the order of steps
   std::optional<TracedStepsRecord> trace;
   std::optional<TracedStepMemoryRecord> memory;
-  std::optional<IrregularStepsRecord> period;
+  std::optional<StepPeriodRecord> period;
   MissingGradientRecord gradients;
   bool planned = false;    // the plan that it was given is in effect
   std::string plan_error;  // why it is not; "": unknown

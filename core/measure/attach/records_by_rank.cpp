@@ -47,7 +47,7 @@ std::vector<double> slowest_times(const RecordsByRank& team, MeasurementPhase ph
 }
 
 int64_t steps_of_a_sample(const RecordsByRank& team, size_t count) {
-  const std::optional<IrregularStepsRecord>& period = team.ranks.front()->period;
+  const std::optional<StepPeriodRecord>& period = team.ranks.front()->period;
   return period ? steps_of_a_sample(*period, static_cast<int64_t>(count)) : 1;
 }
 
@@ -60,8 +60,8 @@ double optimizer_ms(const TrainingProcessRecords& rank) {
 }
 
 // Of all measured steps, so that the longer ones of a period have their part.
-std::optional<result::TimeShares> time_shares_of(const TrainingProcessRecords& rank) {
-  result::TimeShares sums;
+std::optional<result::TrainingPhaseTimeShares> time_shares_of(const TrainingProcessRecords& rank) {
+  result::TrainingPhaseTimeShares sums;
   double total = 0;
   for (const StepRecord& step : rank.steps) {
     if (step.phase != MeasurementPhase::measured || !step.parts_ms) continue;

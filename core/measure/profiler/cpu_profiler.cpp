@@ -6,16 +6,16 @@
 namespace memtune::profiler {
 namespace {
 
-using device::Stream;
-using device::StreamActivity;
+using device::EmulatedStreamActivity;
+using device::StreamKind;
 
 // Tags of the device count from 1.
 uint32_t number_of(trace::ValueId value) { return value ? static_cast<uint32_t>(value.index()) + 1 : 0; }
 trace::ValueId value_of(uint32_t number) { return number > 0 ? trace::ValueId(number - 1) : trace::ValueId(); }
 
-trace::Track track_of(Stream stream) {
-  if (stream == Stream::compute) return {trace::TrackRole::compute};
-  return {stream == Stream::out ? trace::TrackRole::copy_out : trace::TrackRole::copy_in};
+trace::Track track_of(StreamKind stream) {
+  if (stream == StreamKind::compute) return {trace::TrackRole::compute};
+  return {stream == StreamKind::out ? trace::TrackRole::copy_out : trace::TrackRole::copy_in};
 }
 
 class CpuProfiler final : public Profiler {
@@ -33,7 +33,7 @@ class CpuProfiler final : public Profiler {
   std::vector<uint32_t> finish(trace::Trace& trace) override;
 
  private:
-  void add(trace::Trace& trace, const StreamActivity& activity) const;
+  void add(trace::Trace& trace, const EmulatedStreamActivity& activity) const;
   void add_compute(trace::Trace& trace, int64_t start_ns, int64_t end_ns) const;
 
   device::CpuEmulatedDevice& device_;
@@ -48,15 +48,16 @@ std::vector<uint32_t> CpuProfiler::finish(trace::Trace& trace) {
   auto activities = device_.stop_recording(lost);
   trace.lost_records += lost;
   // This function's own wait for the last copies delays nothing.
-  std::erase_if(activities, [&](const StreamActivity& activity) {
-    return activity.kind == StreamActivity::Kind::wait && activity.start_ns >= end;
+  std::erase_if(activities, [&](const EmulatedStreamActivity& activity) {
+    return activity.kind == EmulatedStreamActivity::Kind::wait && activity.start_ns >= end;
   });
-  std::stable_sort(activities.begin(), activities.end(),
-                   [](const StreamActivity& a, const StreamActivity& b) { return a.start_ns < b.start_ns; });
-  for (const Stream stream : {Stream::compute, Stream::out, Stream::in}) trace.track(track_of(stream));
+  std::stable_sort(
+      activities.begin(), activities.end(),
+      [](const EmulatedStreamActivity& a, const EmulatedStreamActivity& b) { return a.start_ns < b.start_ns; });
+  for (const StreamKind stream : {StreamKind::compute, StreamKind::out, StreamKind::in}) trace.track(track_of(stream));
   int64_t compute_from = start_ns_;
   for (const auto& activity : activities) {
-    if (activity.stream == Stream::compute) {
+    if (activity.stream == StreamKind::compute) {
       add_compute(trace, compute_from, activity.start_ns);
       compute_from = activity.end_ns;
     }
@@ -66,10 +67,10 @@ std::vector<uint32_t> CpuProfiler::finish(trace::Trace& trace) {
   return std::vector<uint32_t>(trace.events.size() - first, 0);  // host and device have one clock
 }
 
-void CpuProfiler::add(trace::Trace& trace, const StreamActivity& activity) const {
-  const auto kind = activity.kind == StreamActivity::Kind::wait       ? trace::EventKind::wait
-                    : activity.kind == StreamActivity::Kind::copy_out ? trace::EventKind::copy_out
-                                                                      : trace::EventKind::copy_in;
+void CpuProfiler::add(trace::Trace& trace, const EmulatedStreamActivity& activity) const {
+  const auto kind = activity.kind == EmulatedStreamActivity::Kind::wait       ? trace::EventKind::wait
+                    : activity.kind == EmulatedStreamActivity::Kind::copy_out ? trace::EventKind::copy_out
+                                                                              : trace::EventKind::copy_in;
   trace::TraceEvent event;
   event.kind = kind;
   event.track = trace.track(track_of(activity.stream));
@@ -85,7 +86,7 @@ void CpuProfiler::add_compute(trace::Trace& trace, int64_t start_ns, int64_t end
   if (end_ns <= start_ns) return;
   trace::TraceEvent event;
   event.kind = trace::EventKind::kernel;
-  event.track = trace.track(track_of(Stream::compute));
+  event.track = trace.track(track_of(StreamKind::compute));
   event.name = trace.name("compute");
   event.start_ns = start_ns - start_ns_;
   event.end_ns = end_ns - start_ns_;

@@ -116,7 +116,7 @@ DoctorCheck check_profiler(device::Device& device) {
   trace::Trace trace;
   const auto profiler = make_profiler(device);
   profiler->start();
-  device.copy(host->data(), memory.get(), kMiB, device::CopyDirection::to_host, device::Stream::out);
+  device.copy(host->data(), memory.get(), kMiB, device::CopyDirection::to_host, device::StreamKind::out);
   profiler->finish(trace);
   if (!has_copy(trace, kMiB))
     return {name, DoctorStatus::fail, "it works but misses a copy: no overlap can be measured", kNoOtherProfiler};

@@ -10,7 +10,7 @@ namespace memtune::profiler {
 namespace {
 
 using device::CopyDirection;
-using device::Stream;
+using device::StreamKind;
 
 // Large, so that the copies are few enough for the driver to accept all at once.
 constexpr int64_t kCopyBytes = int64_t{32} << 20;
@@ -30,12 +30,12 @@ LinkLoadGenerator::LinkLoadGenerator(device::Device& device, const LinkBandwidth
       ms_(ms_of(out_, link.out_gb_per_s) + ms_of(in_, link.in_gb_per_s)) {}
 
 void LinkLoadGenerator::start() {
-  enqueue(out_, CopyDirection::to_host, Stream::out);
-  device_.wait(Stream::in, device_.record(Stream::out));
-  enqueue(in_, CopyDirection::to_device, Stream::in);
+  enqueue(out_, CopyDirection::to_host, StreamKind::out);
+  device_.wait(StreamKind::in, device_.record(StreamKind::out));
+  enqueue(in_, CopyDirection::to_device, StreamKind::in);
 }
 
-void LinkLoadGenerator::enqueue(int copies, CopyDirection direction, Stream stream) {
+void LinkLoadGenerator::enqueue(int copies, CopyDirection direction, StreamKind stream) {
   void* const host = host_->data();
   void* const memory = memory_.data_ptr();
   for (int i = 0; i < copies; ++i) {

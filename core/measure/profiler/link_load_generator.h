@@ -20,10 +20,10 @@ class LinkLoadGenerator {
   double ms() const { return ms_; }  // duration of the enqueued copies, at least one each way
 
  private:
-  void enqueue(int copies, device::CopyDirection direction, device::Stream stream);
+  void enqueue(int copies, device::CopyDirection direction, device::StreamKind stream);
 
   device::Device& device_;
-  std::unique_ptr<device::HostSlab> host_;
+  std::unique_ptr<device::HostBuffer> host_;
   at::Tensor memory_;
   int out_ = 1, in_ = 1;
   double ms_ = 0;

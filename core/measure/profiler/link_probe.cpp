@@ -17,7 +17,7 @@ namespace memtune::profiler {
 namespace {
 
 using device::CopyDirection;
-using device::Stream;
+using device::StreamKind;
 using Clock = std::chrono::steady_clock;
 
 struct Probe {
@@ -32,7 +32,9 @@ constexpr double kFast = 0.25;  // quantile of the copies' times: copies to a GP
 
 const Probe& probe_of(const device::Device& device) { return device.emulated() ? kCpuProbe : kCudaProbe; }
 
-Stream stream_of(CopyDirection direction) { return direction == CopyDirection::to_host ? Stream::out : Stream::in; }
+StreamKind stream_of(CopyDirection direction) {
+  return direction == CopyDirection::to_host ? StreamKind::out : StreamKind::in;
+}
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
@@ -41,7 +43,7 @@ at::DataPtr allocate(const device::Device& device, int64_t bytes) {
 }
 
 double copy_seconds(device::Device& device, void* to, const void* from, int64_t bytes, CopyDirection direction) {
-  const Stream stream = stream_of(direction);
+  const StreamKind stream = stream_of(direction);
   const auto start = Clock::now();
   device.copy(to, from, bytes, direction, stream);
   device.record(stream)->synchronize();
@@ -54,9 +56,9 @@ double copy_issue_ms(device::Device& device, void* to, const void* from) {
   std::vector<double> seconds;
   for (int i = 0; i < kCopies; ++i) {
     const auto start = Clock::now();
-    device.wait(Stream::out, device.record(Stream::compute));
-    device.copy(to, from, 1, CopyDirection::to_host, Stream::out);
-    device.wait(Stream::compute, device.record(Stream::out));
+    device.wait(StreamKind::out, device.record(StreamKind::compute));
+    device.copy(to, from, 1, CopyDirection::to_host, StreamKind::out);
+    device.wait(StreamKind::compute, device.record(StreamKind::out));
     seconds.push_back(seconds_since(start));
   }
   device.synchronize();
@@ -72,7 +74,7 @@ double gb_per_s(int64_t bytes, std::vector<double> seconds) {
 // Returns the number of copies. The next is enqueued before the last has ended, so that the link is never idle.
 int64_t copy_until(Clock::time_point stop, device::Device& device, void* to, const void* from,
                    CopyDirection direction) {
-  const Stream stream = stream_of(direction);
+  const StreamKind stream = stream_of(direction);
   device::EventPtr last;
   int64_t copies = 0;
   do {

@@ -19,7 +19,7 @@ namespace memtune::profiler {
 namespace {
 
 using device::Device;
-using device::Stream;
+using device::StreamKind;
 using plan::MachineProfile;
 
 // Matrices double in size until a product takes `enough_ms`.
@@ -52,9 +52,9 @@ class RoundedFloat32 {
 
 template <class Run>
 double ms_of(Device& device, const Run& run) {
-  const device::EventPtr start = device.record_timed(Stream::compute);
+  const device::EventPtr start = device.record_timed(StreamKind::compute);
   run();
-  const device::EventPtr end = device.record_timed(Stream::compute);
+  const device::EventPtr end = device.record_timed(StreamKind::compute);
   end->synchronize();
   return end->ms_since(*start);
 }

@@ -47,7 +47,7 @@ void GradientCheck::leave_undecided(result::Measurement& result) const {
 // Repeats the step, because a strategy cannot reproduce what the model itself does not. The size of the noise needs a
 // few runs.
 void GradientCheck::write(double loss, result::Measurement& result) {
-  const plan::TrialProcessOptions& envelope = request_.envelope;
+  const plan::TrialFilesAndRank& envelope = request_.envelope;
   if (!envelope.gradients && !envelope.only_gradients && write_hashes(loss, result)) return;
   ReferenceWriter reference(request_.envelope.reference, request_.plan.strategy, loss, runner_.parameters());
   repeat(reference, loss);
@@ -60,7 +60,7 @@ void GradientCheck::write(double loss, result::Measurement& result) {
 // False if the second run is another, which is in `loss` and the gradients then.
 bool GradientCheck::write_hashes(double& loss, result::Measurement& result) {
   ReferenceWriter reference(request_.envelope.reference, request_.plan.strategy, loss, runner_.parameters(),
-                            ReferenceFileContent::hashes);
+                            ReferenceContentKind::hashes);
   repeat(reference, loss);
   if (runner_.any_rank(!reference.noise().equal)) return false;
   reference.finish();

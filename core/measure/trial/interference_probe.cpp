@@ -60,7 +60,7 @@ double InterferenceProbe::copy_slowdown() {
   return std::clamp(median(std::move(longer)) / copies_->ms(), 0.0, 1.0);
 }
 
-void InterferenceProbe::measure_disk(const plan::TrainingSettings& training, plan::StepCosts& costs) {
+void InterferenceProbe::measure_disk(const plan::TrainingSettings& training, plan::RecordedOpCosts& costs) {
   if (training.scratch.empty()) return;
   const std::unique_ptr<disk::DiskLoadGenerator> load = disk_load(training);
   if (runner_.any_rank(load == nullptr)) return;

@@ -8,7 +8,7 @@
 
 #include "core/measure/profiler/link_load_generator.h"
 #include "core/measure/trial/step_runner.h"
-#include "core/plan/facts/step_costs.h"
+#include "core/plan/facts/recorded_op_costs.h"
 #include "core/plan/request/trial_request.h"
 
 namespace memtune::trial {
@@ -30,7 +30,7 @@ class InterferenceProbe {
 
   // Measures the disk of `training.scratch` during steps and, on a device, their copies. If it cannot be written to,
   // stderr says so, and the first trial that needs it reports it.
-  void measure_disk(const plan::TrainingSettings& training, plan::StepCosts& costs);
+  void measure_disk(const plan::TrainingSettings& training, plan::RecordedOpCosts& costs);
 
  private:
   double step_with_copies();

@@ -24,7 +24,7 @@ struct LastOwners final : program::OpObserver {
     holders = executor.largest_holders(3);
   }
   step::PlanExecutor& executor;
-  std::vector<step::OpMemoryTotal> holders;
+  std::vector<step::MemoryHeldByOp> holders;
 };
 
 }  // namespace
@@ -183,8 +183,8 @@ StepObserver* InterpretedRunner::start_costs() {
   return &*cost_notes_;
 }
 
-std::optional<plan::StepCosts> InterpretedRunner::finish_costs() {
-  std::optional<plan::StepCosts> costs = cost_notes_->costs();
+std::optional<plan::RecordedOpCosts> InterpretedRunner::finish_costs() {
+  std::optional<plan::RecordedOpCosts> costs = cost_notes_->costs();
   cost_notes_.reset();
   if (!costs || !sharded_) return costs;
   costs->sharding.ranks = ranks_->size();
@@ -194,9 +194,10 @@ std::optional<plan::StepCosts> InterpretedRunner::finish_costs() {
   return costs;
 }
 
-plan::StepCosts::States InterpretedRunner::state_costs(const optimizer::Optimizer& optimizer) try {
-  using StateUnit = plan::StepCosts::StateUnit;
-  plan::StepCosts::States states{request_.training.max_grad_norm > 0, request_.training.optimizer_in_backward, {}};
+plan::RecordedOpCosts::States InterpretedRunner::state_costs(const optimizer::Optimizer& optimizer) try {
+  using StateUnit = plan::RecordedOpCosts::StateUnit;
+  plan::RecordedOpCosts::States states{
+      request_.training.max_grad_norm > 0, request_.training.optimizer_in_backward, {}};
   if (sharded_ || request_.training.optimizer.starts_with("paged_")) return states;
   std::unordered_map<const void*, size_t> numbers;
   for (size_t i = 0; i < optimizer.parameters().size(); ++i)

@@ -74,9 +74,9 @@ class InterpretedRunner final : public StepRunner {
   void finish_trace(trace::Trace& trace, result::Measurement& to) override;
 
   StepObserver* start_costs() override;
-  std::optional<plan::StepCosts> finish_costs() override;
+  std::optional<plan::RecordedOpCosts> finish_costs() override;
 
-  plan::StepCosts::States state_costs(const optimizer::Optimizer& optimizer) override;
+  plan::RecordedOpCosts::States state_costs(const optimizer::Optimizer& optimizer) override;
 
   std::string where() const override;
   std::vector<Owner> largest_owners() override;

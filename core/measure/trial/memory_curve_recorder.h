@@ -7,7 +7,7 @@
 
 #include "core/base/device/device.h"
 #include "core/measure/trial/device_memory_by_owner.h"
-#include "core/record/trace/host_step_parts.h"
+#include "core/record/trace/host_timeline_segments.h"
 #include "core/record/trace/trace_event.h"
 
 namespace memtune::trial {

@@ -189,11 +189,11 @@ void note(result::GradientComparison& result, const std::string& where, double l
 }  // namespace
 
 ReferenceWriter::ReferenceWriter(const fs::path& path, const std::string& strategy, double loss,
-                                 const NamedParameters& parameters, ReferenceFileContent content)
+                                 const NamedParameters& parameters, ReferenceContentKind content)
     : path_(path), aside_(path.string() + ".tmp." + std::to_string(::getpid())) {
   remove_file(aside_);  // otherwise a link there would be followed
   file_.open(aside_, std::ios::binary | std::ios::trunc);
-  const bool with_gradients = content == ReferenceFileContent::gradients;
+  const bool with_gradients = content == ReferenceContentKind::gradients;
   reference_ = {strategy, loss, 0, 0, with_gradients, {}};
   noise_ = {true, true, 0, "", strategy};
   at::NoGradGuard no_grad;

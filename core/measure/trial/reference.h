@@ -32,7 +32,7 @@ struct ReferenceComparison {
   bool has_size = true;              // false: the file has hashes alone, so the size of a difference is not known
 };
 
-enum class ReferenceFileContent { hashes, gradients };  // gradients: with their hashes
+enum class ReferenceContentKind { hashes, gradients };  // gradients: with their hashes
 
 // Writes the file from runs of the baseline. The constructor writes the gradients of the first run, or their hashes,
 // into a temporary file, each repetition adds to the noise, and finish() renames the file. Without finish() nothing
@@ -40,7 +40,7 @@ enum class ReferenceFileContent { hashes, gradients };  // gradients: with their
 class ReferenceWriter {
  public:
   ReferenceWriter(const std::filesystem::path& path, const std::string& strategy, double loss,
-                  const NamedParameters& parameters, ReferenceFileContent content = ReferenceFileContent::gradients);
+                  const NamedParameters& parameters, ReferenceContentKind content = ReferenceContentKind::gradients);
   ~ReferenceWriter();
   ReferenceWriter(const ReferenceWriter&) = delete;
   ReferenceWriter& operator=(const ReferenceWriter&) = delete;

@@ -82,7 +82,7 @@ class SaveTrial {
     const at::Tensor loss = runner_.forward_backward();
     optimizer_->step(saving_.gate());
     losses_.push_back(loss.item<double>());
-    runner_.device().record(device::Stream::compute)->synchronize();  // saves use other streams
+    runner_.device().record(device::StreamKind::compute)->synchronize();  // saves use other streams
     return ms_since(start);
   }
 

@@ -22,7 +22,7 @@ void check(const plan::TrainingSettings& training) {
 
 }  // namespace
 
-std::optional<plan::StepCosts> record_shape_costs(const plan::TrialRequest& request) {
+std::optional<plan::RecordedOpCosts> record_shape_costs(const plan::TrialRequest& request) {
   const plan::TrainingSettings& training = request.training;
   check(training);
   step::allocate_as_cuda();
@@ -40,7 +40,7 @@ std::optional<plan::StepCosts> record_shape_costs(const plan::TrialRequest& requ
   optimizer->step();
   recorder.end_optimizer();
   recorder.end_step();
-  std::optional<plan::StepCosts> costs = runner.finish_costs();
+  std::optional<plan::RecordedOpCosts> costs = runner.finish_costs();
   if (!costs) return {};
   costs->states = runner.state_costs(*optimizer);
   costs->step_ms = kNoTimeMs;

@@ -64,8 +64,8 @@ class StepCostObserver final : public StepObserver, shard::UnitGatherObserver, s
   }
   void begin_timing() override {}
 
-  std::optional<plan::StepCosts> costs() const {
-    std::optional<plan::StepCosts> costs = recorder_.costs();
+  std::optional<plan::RecordedOpCosts> costs() const {
+    std::optional<plan::RecordedOpCosts> costs = recorder_.costs();
     if (costs && parameters_)
       for (const auto& [name, bytes] : parameters_->unit_sizes())
         costs->sharding.units.push_back({name, bytes, median(gather_ms_[costs->sharding.units.size()])});

@@ -19,7 +19,7 @@
 #include "core/measure/profiler/profiler.h"
 #include "core/measure/trial/reference.h"
 #include "core/model/program/state.h"
-#include "core/plan/facts/step_costs.h"
+#include "core/plan/facts/recorded_op_costs.h"
 #include "core/plan/request/trial_request.h"
 #include "core/record/measurement/measurement.h"
 #include "core/record/trace/trace_event.h"
@@ -109,9 +109,9 @@ class StepRunner {
   // Null if the runner cannot record costs op by op. The runner owns the notes until finish_costs().
   virtual StepObserver* start_costs() { return nullptr; }
   // None if steps run different ops.
-  virtual std::optional<plan::StepCosts> finish_costs() { return {}; }
+  virtual std::optional<plan::RecordedOpCosts> finish_costs() { return {}; }
   // Parameters and optimizer states by unit. Empty if the runner does not know them.
-  virtual plan::StepCosts::States state_costs(const optimizer::Optimizer& /*optimizer*/) { return {}; }
+  virtual plan::RecordedOpCosts::States state_costs(const optimizer::Optimizer& /*optimizer*/) { return {}; }
 
   // Where a step threw: "forward, aten::linear at model.py:42".
   virtual std::string where() const { return ""; }

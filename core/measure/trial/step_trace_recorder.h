@@ -12,7 +12,7 @@
 #include "core/model/program/interpreter.h"
 #include "core/plan/facts/program_facts.h"
 #include "core/record/trace/activation_event_recorder.h"
-#include "core/record/trace/host_step_parts.h"
+#include "core/record/trace/host_timeline_segments.h"
 
 namespace memtune::trial {
 
@@ -81,7 +81,7 @@ class StepTraceRecorder final : public program::OpObserver, public trace::Activa
   MemoryCurveRecorder memory_;
   bool timed_ = false;  // false in the step that memory_ samples
   trace::Trace host_;   // tracks, names, values and the host's events
-  std::vector<trace::HostStepPart> parts_;
+  std::vector<trace::HostTimelineSegment> parts_;
   std::vector<uint32_t> steps_;  // by timed step: the last part before it
   std::vector<Moment> moments_;
   std::vector<Phase> phases_;

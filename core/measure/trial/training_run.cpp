@@ -63,7 +63,7 @@ class TrainingRun {
     folder_.set_settings(plan::resume_settings(request.trial.model, training()));
   }
 
-  result::TrainingResult run() {
+  result::TrainingRunResult run() {
     stop_requested = 0;
     std::signal(SIGTERM, request_stop);
     runner_.device().empty_cache();
@@ -136,7 +136,7 @@ class TrainingRun {
     const at::Tensor loss = runner_.forward_backward();
     optimizer_->step(saves_.gate());
     const double own_loss = loss.item<double>();
-    runner_.device().record(device::Stream::compute)->synchronize();  // saves use other streams
+    runner_.device().record(device::StreamKind::compute)->synchronize();  // saves use other streams
     if (settling) runner_.end_warm_up(i);
     result_.times_ms.push_back(ms_since(start));
     agree_on_loss(own_loss);
@@ -208,7 +208,7 @@ class TrainingRun {
   TrainingState state_;
   state::SavedStatesFolder folder_;
   FileLock lock_;
-  result::TrainingResult result_;
+  result::TrainingRunResult result_;
   int64_t saved_ = 0;    // the last step for which a save was begun
   bool ends_ = false;    // all ranks end before the last step
   TrainingSaver saves_;  // last member: its callback writes into the result
@@ -216,7 +216,7 @@ class TrainingRun {
 
 }  // namespace
 
-result::TrainingResult train(const plan::TrainingRunRequest& request, StepRunner& runner, TrialFrameWriter& frames) {
+result::TrainingRunResult train(const plan::TrainingRunRequest& request, StepRunner& runner, TrialFrameWriter& frames) {
   return TrainingRun(request, runner, frames).run();
 }
 

@@ -10,6 +10,6 @@ namespace memtune::trial {
 
 // A failed save is reported, and the run continues. After SIGTERM it saves and ends early. Throws UsageError for errors
 // of the user, including a state that cannot be loaded, and what ops and engines throw.
-result::TrainingResult train(const plan::TrainingRunRequest& request, StepRunner& runner, TrialFrameWriter& frames);
+result::TrainingRunResult train(const plan::TrainingRunRequest& request, StepRunner& runner, TrialFrameWriter& frames);
 
 }  // namespace memtune::trial

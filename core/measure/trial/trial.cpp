@@ -123,7 +123,7 @@ class Trial {
     optimizer_->step();
     if (notes) notes->end_optimizer();
     last_loss_ = loss.item<double>();
-    device_.record(device::Stream::compute)->synchronize();
+    device_.record(device::StreamKind::compute)->synchronize();
     if (notes) device_.synchronize();
     if (notes) notes->end_step();
     if (!std::isfinite(last_loss_) && result_.outcome == Outcome::ok) {
@@ -172,7 +172,7 @@ class Trial {
       frames_.phase(phase_, i + 1, kCostSteps);
       step(notes);
     }
-    std::optional<plan::StepCosts> costs = runner_.finish_costs();
+    std::optional<plan::RecordedOpCosts> costs = runner_.finish_costs();
     if (!costs) return;
     const bool moves_states = request_.plan.offloads_states();
     costs->step_ms = moves_states ? costs->recorded_ms(costs->passes) : result_.step_ms.median;

@@ -34,7 +34,7 @@ uint32_t crc32(const std::string& text) {
 }  // namespace
 
 Pt2Archive::Pt2Archive(const std::filesystem::path& path) : file_(path) {
-  const ArchiveSource bytes = zip_bytes(file_);
+  const ZipByteSource bytes = zip_bytes(file_);
   const auto records = read_zip_directory(bytes);
   if (!records) damaged("the archive's directory is missing or invalid");
   for (const ZipRecord& record : *records) {

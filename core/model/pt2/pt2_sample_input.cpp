@@ -129,7 +129,7 @@ class Samples {
 // Records by name, without the common top folder.
 std::map<std::string, std::string_view> records_of(std::string_view file) {
   std::map<std::string, std::string_view> records;
-  const ArchiveSource bytes = zip_bytes(file);
+  const ZipByteSource bytes = zip_bytes(file);
   const auto found = read_zip_directory(bytes);
   for (const ZipRecord& record : found.value_or(std::vector<ZipRecord>()))
     if (const auto begin = content_begin(bytes, record); begin && !record.packed)

@@ -19,14 +19,14 @@ uint64_t number(const std::string& text, size_t at, size_t bytes) {
 
 bool is_at(const std::string& text, size_t at, const char* signature) { return text.compare(at, 4, signature) == 0; }
 
-std::string read(const ArchiveSource& file, uint64_t at, uint64_t bytes) {
+std::string read(const ZipByteSource& file, uint64_t at, uint64_t bytes) {
   std::string text(bytes, '\0');
   file.read(text.data(), static_cast<int64_t>(bytes), static_cast<int64_t>(at));
   return text;
 }
 
 // Returns the text of the central directory.
-std::optional<std::string> find_directory(const ArchiveSource& file) {
+std::optional<std::string> find_directory(const ZipByteSource& file) {
   const uint64_t size = file.size;
   const auto part = [&](uint64_t begin, uint64_t bytes) -> std::optional<std::string> {
     if (begin > size || bytes > std::min(size - begin, kMaxDirectoryBytes)) return std::nullopt;
@@ -62,18 +62,18 @@ void widen(const std::string& text, size_t at, size_t end, ZipRecord& record) {
 
 }  // namespace
 
-ArchiveSource zip_bytes(const InputFile& file) {
+ZipByteSource zip_bytes(const InputFile& file) {
   return {static_cast<uint64_t>(file.size()),
           [&file](char* data, int64_t bytes, int64_t offset) { file.read(data, bytes, offset); }};
 }
 
-ArchiveSource zip_bytes(const std::string_view& text) {
+ZipByteSource zip_bytes(const std::string_view& text) {
   return {text.size(), [text](char* data, int64_t bytes, int64_t offset) {
             text.copy(data, static_cast<size_t>(bytes), static_cast<size_t>(offset));
           }};
 }
 
-std::optional<uint64_t> content_begin(const ArchiveSource& archive, const ZipRecord& record) {
+std::optional<uint64_t> content_begin(const ZipByteSource& archive, const ZipRecord& record) {
   if (record.offset > archive.size || archive.size - record.offset < kHeaderBytes) return std::nullopt;
   const std::string header = read(archive, record.offset, kHeaderBytes);
   if (!is_at(header, 0, "PK\3\4")) return std::nullopt;
@@ -82,7 +82,7 @@ std::optional<uint64_t> content_begin(const ArchiveSource& archive, const ZipRec
   return begin;
 }
 
-std::optional<std::vector<ZipRecord>> read_zip_directory(const ArchiveSource& archive) {
+std::optional<std::vector<ZipRecord>> read_zip_directory(const ZipByteSource& archive) {
   const std::optional<std::string> found = find_directory(archive);
   if (!found) return std::nullopt;
   const std::string& text = *found;

@@ -22,18 +22,18 @@ struct ZipRecord {
 };
 
 // The bytes of an archive: a file, or a record of another archive.
-struct ArchiveSource {
+struct ZipByteSource {
   uint64_t size = 0;
   std::function<void(char* data, int64_t bytes, int64_t offset)> read;
 };
-ArchiveSource zip_bytes(const InputFile& file);  // the file or text must outlive the result
-ArchiveSource zip_bytes(const std::string_view& text);
+ZipByteSource zip_bytes(const InputFile& file);  // the file or text must outlive the result
+ZipByteSource zip_bytes(const std::string_view& text);
 
 // All records; they may overlap. Returns nothing if the directory is missing or invalid. Throws IoError if reading
 // fails.
-std::optional<std::vector<ZipRecord>> read_zip_directory(const ArchiveSource& archive);
+std::optional<std::vector<ZipRecord>> read_zip_directory(const ZipByteSource& archive);
 
 // Offset of the record's content. Returns nothing if its header is missing or the archive is too short.
-std::optional<uint64_t> content_begin(const ArchiveSource& archive, const ZipRecord& record);
+std::optional<uint64_t> content_begin(const ZipByteSource& archive, const ZipRecord& record);
 
 }  // namespace memtune::model

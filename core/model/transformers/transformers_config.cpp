@@ -47,7 +47,7 @@ class ConfigReader {
           "state space: measured with PyTorch's operators; the kernels of mamba-ssm and causal_conv1d are not "
           "measured");
     }
-    if (family_.delta_net != DeltaNetLayout::none) {
+    if (family_.delta_net != DeltaNetProjectionKind::none) {
       config_.delta_net = read_delta_net(fields_, config_.layers);
       config_.notes.emplace_back(
           "linear attention: measured with PyTorch's operators; the kernels of fla and causal_conv1d are not measured");
@@ -481,7 +481,7 @@ class ConfigReader {
 
   bool replaces_attention(const std::string& kind) const {
     return (family_.convolutions && kind == "conv") || (family_.state_space && kind == "linear_attention") ||
-           (family_.delta_net != DeltaNetLayout::none && kind == "linear_attention");
+           (family_.delta_net != DeltaNetProjectionKind::none && kind == "linear_attention");
   }
 
   // A sequence that fills a chunk has a mask.

@@ -47,7 +47,7 @@ struct DeltaNetConfig {
   int64_t key_heads = 0, value_heads = 0;
   int64_t key_width = 0, value_width = 0;  // per head
   int64_t kernel = 0;                      // of the convolution, in tokens
-  bool joined = false;                     // DeltaNetLayout::joined
+  bool joined = false;                     // DeltaNetProjectionKind::joined
   std::vector<bool> layers;                // that have it instead of attention
 };
 

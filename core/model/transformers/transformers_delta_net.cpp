@@ -29,7 +29,7 @@ DeltaNetConfig read_delta_net(ConfigFieldReader& fields, int64_t layers) {
   if (net.value_heads % net.key_heads != 0)
     fields.refuse("linear_num_key_heads", std::to_string(net.key_heads) + " does not divide linear_num_value_heads, " +
                                               std::to_string(net.value_heads));
-  net.joined = fields.family().delta_net == DeltaNetLayout::joined;
+  net.joined = fields.family().delta_net == DeltaNetProjectionKind::joined;
   net.layers = layers_of_linear_attention(fields, layers);
   return net;
 }

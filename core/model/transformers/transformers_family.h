@@ -45,7 +45,7 @@ enum class QkvLayout {
 };
 // Layers "linear_attention" have a gated delta net instead of attention: one projection each, or two joined by key
 // head.
-enum class DeltaNetLayout { none, apart, joined };
+enum class DeltaNetProjectionKind { none, apart, joined };
 enum class MlpKind { gated, gated_joined, plain };
 // How a router weighs and chooses experts.
 enum class RouterKind {
@@ -187,7 +187,7 @@ struct TransformersFamily {
   QueryKeyNorm query_norm = QueryKeyNorm::none;
   ConfigFlag query_normed = {};  // whether query_norm is active; without a field it is
   QkvLayout projections = QkvLayout::apart;
-  DeltaNetLayout delta_net = DeltaNetLayout::none;
+  DeltaNetProjectionKind delta_net = DeltaNetProjectionKind::none;
   MlpKind mlp = MlpKind::gated;
   FamilyMoeConventions experts = {};
   std::vector<WeightRenaming> stored_names = {};

@@ -121,21 +121,21 @@ void add_disk_options(std::vector<BlockOption>& options) {
     if (options[i].offloaded_bytes == 0) continue;
     BlockOption& option = options.emplace_back(BlockOption(options[i]));
     option.disk_bytes = option.offloaded_bytes;
-    for (MemoryNodePlacement& placed : option.places)
+    for (ActivationStoragePlacement& placed : option.places)
       if (placed.place == TensorPlacement::host) placed.place = TensorPlacement::disk;
   }
 }
 
 std::vector<BlockOption> translated(std::vector<BlockOption> options, const BlockRecomputeGraph& block) {
   for (BlockOption& option : options)
-    for (MemoryNodePlacement& placed : option.places) placed.memory = block.memories[placed.memory].number;
+    for (ActivationStoragePlacement& placed : option.places) placed.memory = block.memories[placed.memory].number;
   return options;
 }
 
 }  // namespace
 
 std::vector<BlockOptionSet> block_options(const ProgramFacts& facts, const OpMemoryAccessGraph& graph,
-                                          const plan::StepCosts& costs, const BlockOptionSettings& limits) {
+                                          const plan::RecordedOpCosts& costs, const BlockOptionSettings& limits) {
   const std::vector<BlockRecomputeGraph> blocks = block_graphs(facts, graph, costs, limits.saved_min_bytes);
   const std::vector<int> structure = structures(blocks);
   std::map<int, std::vector<BlockOption>> options;  // by structure
@@ -161,7 +161,8 @@ plan::Plan plan_of_options(std::span<const BlockOption> chosen, const ProgramFac
                            const OpMemoryAccessGraph& graph, const BlockOptionSettings& limits, std::string name) {
   plan::PlanDraft draft(facts);
   for (const BlockOption& option : chosen)
-    for (const MemoryNodePlacement& placed : option.places) draft.fill(graph.memories()[placed.memory], placed.place);
+    for (const ActivationStoragePlacement& placed : option.places)
+      draft.fill(graph.memories()[placed.memory], placed.place);
   plan::Plan plan;
   plan.strategy = std::move(name);
   plan.placements = draft.placements();

@@ -4,7 +4,7 @@
 //   recomputed    exact, at every price of memory (recompute_sets.h)
 //   offloaded     of the kept memories, the most expensive to recompute first, in a few steps
 //
-// Times are from StepCosts, averaged over blocks of the same structure, which share their options.
+// Times are from RecordedOpCosts, averaged over blocks of the same structure, which share their options.
 #pragma once
 
 #include <cstdint>
@@ -13,21 +13,21 @@
 #include <vector>
 
 #include "core/plan/facts/program_facts.h"
-#include "core/plan/facts/step_costs.h"
+#include "core/plan/facts/recorded_op_costs.h"
 #include "core/plan/rules/op_memory_access_graph.h"
 #include "core/plan/strategy/plan.h"
 
 namespace memtune::planner {
 
-struct MemoryNodePlacement {
+struct ActivationStoragePlacement {
   int memory = 0;  // index into OpMemoryAccessGraph::memories()
   plan::TensorPlacement place = plan::TensorPlacement::keep;
-  bool operator==(const MemoryNodePlacement&) const = default;
+  bool operator==(const ActivationStoragePlacement&) const = default;
 };
 
 struct BlockOption {
-  std::vector<MemoryNodePlacement> places = {};  // all that are not keep
-  int64_t resident_bytes = 0;                    // stay on the device
+  std::vector<ActivationStoragePlacement> places = {};  // all that are not keep
+  int64_t resident_bytes = 0;                           // stay on the device
   int64_t offloaded_bytes = 0;
   int64_t disk_bytes = 0;   // part of offloaded_bytes that may spill to disk
   double recompute_ms = 0;  // each op counts once
@@ -51,7 +51,7 @@ struct BlockOptionSet {
 // In the order of the forward, with an entry before the blocks and one after them. `facts` must be measured; `graph`
 // and `costs` are of the same program.
 std::vector<BlockOptionSet> block_options(const plan::ProgramFacts& facts, const plan::OpMemoryAccessGraph& graph,
-                                          const plan::StepCosts& costs, const BlockOptionSettings& limits);
+                                          const plan::RecordedOpCosts& costs, const BlockOptionSettings& limits);
 
 // Returns the plan that applies these options; what no option names is kept.
 plan::Plan plan_of_options(std::span<const BlockOption> chosen, const plan::ProgramFacts& facts,

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/plan/facts/program_facts.h"
-#include "core/plan/facts/step_costs.h"
+#include "core/plan/facts/recorded_op_costs.h"
 #include "core/plan/rules/op_memory_access_graph.h"
 
 namespace memtune::planner {
@@ -43,6 +43,6 @@ struct BlockRecomputeGraph {
 // One graph per block, in order, with one before them and one after them for ops outside of blocks. `facts` must be
 // measured. Private tensors smaller than `saved_min_bytes` always stay.
 std::vector<BlockRecomputeGraph> block_graphs(const plan::ProgramFacts& facts, const plan::OpMemoryAccessGraph& graph,
-                                              const plan::StepCosts& costs, int64_t saved_min_bytes);
+                                              const plan::RecordedOpCosts& costs, int64_t saved_min_bytes);
 
 }  // namespace memtune::planner

@@ -55,7 +55,7 @@ class ChoicePool {
 
 class ChainSearch {
  public:
-  ChainSearch(const ChainPlanningProblem& chain, size_t most, const ChainSolverOptions& effort)
+  ChainSearch(const ChainPlanningProblem& chain, size_t most, const ChainSolverEffort& effort)
       : reduced_(chain), pool_(reduced_.chain(), most), most_(most), effort_(effort) {}
 
   void run() {
@@ -149,15 +149,14 @@ class ChainSearch {
   PrunedChain reduced_;
   ChoicePool pool_;
   size_t most_;
-  ChainSolverOptions effort_;
+  ChainSolverEffort effort_;
   double unhindered_ms_ = 0;  // of the choice being changed, without waits
   double lower_ms_ = std::numeric_limits<double>::infinity();
 };
 
 }  // namespace
 
-std::vector<ChainSolution> solve_best(const ChainPlanningProblem& chain, size_t most,
-                                      const ChainSolverOptions& effort) {
+std::vector<ChainSolution> solve_best(const ChainPlanningProblem& chain, size_t most, const ChainSolverEffort& effort) {
   ChainSearch search(chain, most, effort);
   search.run();
   return search.plans();

@@ -8,21 +8,21 @@
 namespace memtune::planner {
 namespace {
 
-using plan::StepCosts;
+using plan::RecordedOpCosts;
 
 // Allocated memory is never negative, even if a file contains such numbers.
 int64_t sum(int64_t unmodelled, int64_t held) { return std::max<int64_t>(0, unmodelled + held); }
 
-void keep_bytes(const UnmodelledMemory& unmodelled, const UnmodelledMemory& held, StepCosts& costs) {
+void keep_bytes(const UnmodelledMemory& unmodelled, const UnmodelledMemory& held, RecordedOpCosts& costs) {
   for (size_t i = 0; i < costs.runs.size(); ++i)
     costs.runs[i].before_bytes = sum(unmodelled.runs[i].before_bytes, held.runs[i].before_bytes);
   for (size_t i = 0; i < costs.moments.size(); ++i) {
-    StepCosts::Moment& moment = costs.moments[i];
+    RecordedOpCosts::Moment& moment = costs.moments[i];
     moment.before_bytes = sum(unmodelled.moments[i].before_bytes, held.moments[i].before_bytes);
     moment.peak_bytes = sum(unmodelled.moments[i].peak_bytes, held.moments[i].peak_bytes);
   }
   for (size_t i = 0; i < costs.sharding.reads.size(); ++i) {
-    StepCosts::UnitRead& read = costs.sharding.reads[i];
+    RecordedOpCosts::UnitRead& read = costs.sharding.reads[i];
     read.before_bytes = sum(unmodelled.reads[i].before_bytes, held.reads[i].before_bytes);
     read.peak_bytes = sum(unmodelled.reads[i].peak_bytes, held.reads[i].peak_bytes);
   }
@@ -32,8 +32,8 @@ void keep_bytes(const UnmodelledMemory& unmodelled, const UnmodelledMemory& held
 
 // Calls `see` after each of two simulated steps; the second is like all later ones.
 template <class See>
-void simulate_twice(const StepSimulationTables& tables, const UnmodelledMemory& unmodelled, const StepCosts& costs,
-                    const plan::Plan& plan, See see) {
+void simulate_twice(const StepSimulationTables& tables, const UnmodelledMemory& unmodelled,
+                    const RecordedOpCosts& costs, const plan::Plan& plan, See see) {
   schedule::LearnedOffloadSchedule schedule;
   SimulatedCachingAllocator cache(costs.grain_bytes);
   StepSimulator::StepState before;
@@ -50,7 +50,7 @@ struct Recorded {
 };
 
 Recorded simulate_recorded(const StepSimulationTables& tables, const UnmodelledMemory& unmodelled,
-                           const StepCosts& costs) {
+                           const RecordedOpCosts& costs) {
   Recorded recorded;
   simulate_twice(tables, unmodelled, costs, costs.plan, [&](const StepSimulator& step) {
     const GatherSimulator& gathers = step.gathers();
@@ -60,7 +60,7 @@ Recorded simulate_recorded(const StepSimulationTables& tables, const UnmodelledM
 }
 
 UnmodelledMemory all_held(const StepSimulationTables& tables, const UnmodelledMemory& unmodelled,
-                          const StepCosts& costs) {
+                          const RecordedOpCosts& costs) {
   UnmodelledMemory held;
   simulate_twice(tables, unmodelled, costs, {}, [&](const StepSimulator& step) { held = step.held(); });
   return held;
@@ -68,7 +68,7 @@ UnmodelledMemory all_held(const StepSimulationTables& tables, const UnmodelledMe
 
 }  // namespace
 
-StepCosts costs_without_recompute(const plan::ProgramFacts& facts, StepCosts costs) {
+RecordedOpCosts costs_without_recompute(const plan::ProgramFacts& facts, RecordedOpCosts costs) {
   if (costs.plan.keeps_everything()) return costs;
   const StepSimulationTables tables(facts, costs);
   const UnmodelledMemory unmodelled = find_unmodelled_memory(tables, costs);

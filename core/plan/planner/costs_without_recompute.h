@@ -2,13 +2,13 @@
 #pragma once
 
 #include "core/plan/facts/program_facts.h"
-#include "core/plan/facts/step_costs.h"
+#include "core/plan/facts/recorded_op_costs.h"
 
 namespace memtune::planner {
 
 // Memory: unmodelled memory stays as recorded, and all values are kept. Time: the measured step minus its
 // recomputation. `rerun_ratio` becomes the time of a recomputation divided by that of the forward. Costs recorded with
 // everything kept are returned unchanged. `facts`: of the recorded program, whose ops the plan of the costs names.
-plan::StepCosts costs_without_recompute(const plan::ProgramFacts& facts, plan::StepCosts costs);
+plan::RecordedOpCosts costs_without_recompute(const plan::ProgramFacts& facts, plan::RecordedOpCosts costs);
 
 }  // namespace memtune::planner

@@ -10,7 +10,7 @@
 
 #include "core/plan/facts/machine_profile.h"
 #include "core/plan/facts/program_facts.h"
-#include "core/plan/facts/step_costs.h"
+#include "core/plan/facts/recorded_op_costs.h"
 
 namespace memtune::planner {
 
@@ -23,8 +23,8 @@ struct SourceAndTargetTime {
 class CrossMachineRoofline {
  public:
   // `dtype`: of multiplications, if the facts do not name it. Throws UsageError if a rate of a machine is unknown.
-  CrossMachineRoofline(const plan::ProgramFacts& facts, const plan::StepCosts& costs, const plan::MachineProfile& from,
-                       const plan::MachineProfile& to, const std::string& dtype);
+  CrossMachineRoofline(const plan::ProgramFacts& facts, const plan::RecordedOpCosts& costs,
+                       const plan::MachineProfile& from, const plan::MachineProfile& to, const std::string& dtype);
 
   const SourceAndTargetTime& forward(int run) const { return forward_[static_cast<size_t>(run)]; }
   const SourceAndTargetTime& backward(int run) const { return backward_[static_cast<size_t>(run)]; }

@@ -11,7 +11,7 @@ namespace memtune::planner {
 namespace {
 
 using plan::OpClass;
-using plan::StepCosts;
+using plan::RecordedOpCosts;
 
 // Shares of the roofline that ops of a class reached in recorded steps of seven trainings on an H200, forward and
 // backward.
@@ -40,17 +40,17 @@ Share share(const plan::OpFacts& op) {
 double at_least_a_kernel(double ms, double of) { return ms > 0 ? std::max(kKernelMs, ms / of) : 0; }
 
 // An update reads parameters, gradients and states, and writes parameters and states.
-double update_bytes(const StepCosts& costs) {
+double update_bytes(const RecordedOpCosts& costs) {
   double bytes = 0;
-  for (const StepCosts::StateUnit& unit : costs.states.units)
+  for (const RecordedOpCosts::StateUnit& unit : costs.states.units)
     bytes += 3.0 * static_cast<double>(unit.trained_bytes) + 2.0 * static_cast<double>(unit.moment_bytes);
   return bytes;
 }
 
 }  // namespace
 
-StepCosts estimated_costs(const plan::ProgramFacts& facts, StepCosts costs, const plan::MachineProfile& machine,
-                          const std::string& dtype) {
+RecordedOpCosts estimated_costs(const plan::ProgramFacts& facts, RecordedOpCosts costs,
+                                const plan::MachineProfile& machine, const std::string& dtype) {
   const CrossMachineRoofline roofline(facts, costs, machine, machine, dtype);
   const auto op_of = [&](int run) -> const plan::OpFacts& {
     return facts.ops[static_cast<size_t>(costs.runs[static_cast<size_t>(run)].op)];
@@ -58,7 +58,7 @@ StepCosts estimated_costs(const plan::ProgramFacts& facts, StepCosts costs, cons
   // The last tensor that backward unpacks for an op starts its kernels.
   std::vector<size_t> last(costs.runs.size(), costs.moments.size());
   for (size_t i = 0; i < costs.moments.size(); ++i)
-    if (costs.moments[i].kind == StepCosts::Moment::Kind::unpack)
+    if (costs.moments[i].kind == RecordedOpCosts::Moment::Kind::unpack)
       last[static_cast<size_t>(costs.saved[static_cast<size_t>(costs.moments[i].saved)].run)] = i;
   costs.issue = {};
   costs.issue.runs.resize(costs.runs.size());

@@ -10,53 +10,54 @@
 namespace memtune::planner {
 namespace {
 
-using plan::StepCosts;
+using plan::RecordedOpCosts;
 
-bool same_values(const StepCosts& a, const StepCosts& b) {
-  return std::ranges::equal(a.values, b.values, [](const StepCosts::Value& x, const StepCosts::Value& y) {
+bool same_values(const RecordedOpCosts& a, const RecordedOpCosts& b) {
+  return std::ranges::equal(a.values, b.values, [](const RecordedOpCosts::Value& x, const RecordedOpCosts::Value& y) {
     return x.run == y.run && x.output == y.output && x.cast_of == y.cast_of;
   });
 }
 
-bool same_runs(const StepCosts& a, const StepCosts& b) {
-  return std::ranges::equal(a.runs, b.runs, [](const StepCosts::Run& x, const StepCosts::Run& y) {
+bool same_runs(const RecordedOpCosts& a, const RecordedOpCosts& b) {
+  return std::ranges::equal(a.runs, b.runs, [](const RecordedOpCosts::Run& x, const RecordedOpCosts::Run& y) {
     return x.op == y.op && x.writes_outside == y.writes_outside && x.reads == y.reads && x.makes == y.makes &&
            x.writes == y.writes && x.saves == y.saves;
   });
 }
 
-bool same_moments(const StepCosts& a, const StepCosts& b) {
-  return std::ranges::equal(a.moments, b.moments, [](const StepCosts::Moment& x, const StepCosts::Moment& y) {
-    return x.kind == y.kind && x.saved == y.saved;
-  });
+bool same_moments(const RecordedOpCosts& a, const RecordedOpCosts& b) {
+  return std::ranges::equal(a.moments, b.moments,
+                            [](const RecordedOpCosts::Moment& x, const RecordedOpCosts::Moment& y) {
+                              return x.kind == y.kind && x.saved == y.saved;
+                            });
 }
 
-bool run_the_same(const StepCosts& a, const StepCosts& b) {
+bool run_the_same(const RecordedOpCosts& a, const RecordedOpCosts& b) {
   return a.grain_bytes == b.grain_bytes && same_values(a, b) && same_runs(a, b) && a.saved == b.saved &&
          same_moments(a, b) && a.plan.placements == b.plan.placements;
 }
 
-double pass_ms(const StepCosts& costs) {
+double pass_ms(const RecordedOpCosts& costs) {
   double ms = costs.before_ms + costs.rerun_ms;
-  for (const StepCosts::Run& run : costs.runs) ms += run.ms;
-  for (const StepCosts::Moment& moment : costs.moments) ms += moment.ms;
+  for (const RecordedOpCosts::Run& run : costs.runs) ms += run.ms;
+  for (const RecordedOpCosts::Moment& moment : costs.moments) ms += moment.ms;
   return ms;
 }
 
-double recorded_ms(const StepCosts& costs) {
-  const StepCosts issued = issue_step(costs).costs;
+double recorded_ms(const RecordedOpCosts& costs) {
+  const RecordedOpCosts issued = issue_step(costs).costs;
   return costs.passes * pass_ms(issued) + issued.after_ms;
 }
 
 // The host issues as many ops for every batch.
-void scale_issue(StepCosts::IssueTimes& issue, double factor) {
+void scale_issue(RecordedOpCosts::IssueTimes& issue, double factor) {
   for (auto* times : {&issue.runs, &issue.moments})
-    for (StepCosts::IssueTime& time : *times) time.ms *= factor;
+    for (RecordedOpCosts::IssueTime& time : *times) time.ms *= factor;
   for (double* ms : {&issue.before_ms, &issue.after_ms, &issue.engine_ms, &issue.copy_ms}) *ms *= factor;
 }
 
 // Factor from recorded times to those of measured steps, in which nothing was recorded.
-double scale(const StepCosts& costs) {
+double scale(const RecordedOpCosts& costs) {
   const double recorded = recorded_ms(costs);
   return recorded > 0 && costs.step_ms > 0 ? costs.step_ms / recorded : 1;
 }
@@ -72,20 +73,20 @@ class BatchLine {
         small_scale_(scale(small.costs)),
         large_scale_(scale(large.costs)) {}
 
-  StepCosts costs(Time time, int passes) const {
-    const StepCosts &a = small_.costs, &b = large_.costs;
+  RecordedOpCosts costs(Time time, int passes) const {
+    const RecordedOpCosts &a = small_.costs, &b = large_.costs;
     const auto ms = [&](double x, double y) { return this->ms(x * small_scale_, y * large_scale_, time); };
-    StepCosts costs = b;
+    RecordedOpCosts costs = b;
     for (size_t i = 0; i < b.values.size(); ++i) costs.values[i].bytes = bytes(a.values[i].bytes, b.values[i].bytes);
     for (size_t i = 0; i < b.runs.size(); ++i) {
-      const StepCosts::Run &x = a.runs[i], &y = b.runs[i];
-      StepCosts::Run& run = costs.runs[i];
+      const RecordedOpCosts::Run &x = a.runs[i], &y = b.runs[i];
+      RecordedOpCosts::Run& run = costs.runs[i];
       run.ms = ms(x.ms, y.ms), run.host_ms = ms(x.host_ms, y.host_ms);
       run.before_bytes = bytes(x.before_bytes, y.before_bytes), run.own_bytes = bytes(x.own_bytes, y.own_bytes);
     }
     for (size_t i = 0; i < b.moments.size(); ++i) {
-      const StepCosts::Moment &x = a.moments[i], &y = b.moments[i];
-      StepCosts::Moment& moment = costs.moments[i];
+      const RecordedOpCosts::Moment &x = a.moments[i], &y = b.moments[i];
+      RecordedOpCosts::Moment& moment = costs.moments[i];
       moment.ms = ms(x.ms, y.ms), moment.host_ms = ms(x.host_ms, y.host_ms);
       moment.before_bytes = bytes(x.before_bytes, y.before_bytes),
       moment.peak_bytes = bytes(x.peak_bytes, y.peak_bytes);
@@ -133,9 +134,9 @@ class BatchLine {
 };
 
 // Bytes of all values of an output; for kPrivateSave, of all private tensors of the op.
-std::map<std::pair<int, int>, int64_t> bytes_by_output(const StepCosts& costs) {
+std::map<std::pair<int, int>, int64_t> bytes_by_output(const RecordedOpCosts& costs) {
   std::map<std::pair<int, int>, int64_t> bytes;
-  for (const StepCosts::Value& value : costs.values)
+  for (const RecordedOpCosts::Value& value : costs.values)
     if (value.run >= 0) bytes[{costs.runs[static_cast<size_t>(value.run)].op, value.output}] += value.bytes;
   return bytes;
 }

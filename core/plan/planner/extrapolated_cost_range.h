@@ -11,17 +11,17 @@
 #include <optional>
 
 #include "core/plan/facts/program_facts.h"
-#include "core/plan/facts/step_costs.h"
+#include "core/plan/facts/recorded_op_costs.h"
 
 namespace memtune::planner {
 
 struct RecordedBatchCosts {
   int64_t batch = 0;
-  plan::StepCosts costs;
+  plan::RecordedOpCosts costs;
 };
 
 struct ExtrapolatedCostRange {
-  plan::StepCosts likely, least, most;
+  plan::RecordedOpCosts likely, least, most;
 };
 
 // The step has `passes` micro-batches. Returns nothing if both batches are equal or their steps ran different ops.

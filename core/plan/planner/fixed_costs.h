@@ -7,12 +7,12 @@
 #pragma once
 
 #include "core/plan/facts/program_facts.h"
-#include "core/plan/facts/step_costs.h"
+#include "core/plan/facts/recorded_op_costs.h"
 
 namespace memtune::planner {
 
 // `costs`: of a step that kept everything (see costs_without_recompute), recorded from the program of `facts`. So is
 // the result.
-plan::StepCosts fixed_costs(const plan::ProgramFacts& facts, const plan::StepCosts& costs);
+plan::RecordedOpCosts fixed_costs(const plan::ProgramFacts& facts, const plan::RecordedOpCosts& costs);
 
 }  // namespace memtune::planner

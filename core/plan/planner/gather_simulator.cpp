@@ -6,8 +6,8 @@
 
 namespace memtune::planner {
 
-GatherSimulator::GatherSimulator(const plan::StepCosts& costs, double scale, const StepState& before,
-                                 SimulatedDeviceMemory& memory, SimulatedClock& clock)
+GatherSimulator::GatherSimulator(const plan::RecordedOpCosts& costs, double scale, const StepState& before,
+                                 SimulatedDeviceMemory& memory, SimulatedComputeAndHostClock& clock)
     : costs_(costs),
       scale_(scale),
       frees_(schedule::parse_reshard(costs.sharding.reshard) != schedule::ReshardPolicy::never),
@@ -58,7 +58,7 @@ int64_t GatherSimulator::needed_bytes() const {
 }
 
 void GatherSimulator::gather(int unit) {
-  const plan::StepCosts::Unit& known = costs_.sharding.units[unit];
+  const plan::RecordedOpCosts::Unit& known = costs_.sharding.units[unit];
   if (block_of_[unit] == SimulatedDeviceMemory::kNone) block_of_[unit] = memory_.make(known.bytes);
   gathered_bytes_ = bounded_sum(gathered_bytes_, known.bytes);
   if (in_backward_)

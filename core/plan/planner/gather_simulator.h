@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/plan/facts/step_costs.h"
-#include "core/plan/planner/simulated_clock.h"
+#include "core/plan/facts/recorded_op_costs.h"
+#include "core/plan/planner/simulated_compute_and_host_clock.h"
 #include "core/plan/planner/simulated_device_memory.h"
 #include "core/plan/schedule/unit_gather_schedule.h"
 
@@ -25,8 +25,8 @@ class GatherSimulator final : schedule::ParameterGatherBackend {
 
   // Does nothing if the costs are not sharded. All arguments but `before` must outlive it. `scale`: factor on recorded
   // times.
-  GatherSimulator(const plan::StepCosts& costs, double scale, const StepState& before, SimulatedDeviceMemory& memory,
-                  SimulatedClock& clock);
+  GatherSimulator(const plan::RecordedOpCosts& costs, double scale, const StepState& before,
+                  SimulatedDeviceMemory& memory, SimulatedComputeAndHostClock& clock);
   GatherSimulator(const GatherSimulator&) = delete;
   GatherSimulator& operator=(const GatherSimulator&) = delete;
 
@@ -49,11 +49,11 @@ class GatherSimulator final : schedule::ParameterGatherBackend {
   void wait(int unit) override;
   void free(int unit) override;
 
-  const plan::StepCosts& costs_;
+  const plan::RecordedOpCosts& costs_;
   const double scale_;
   const bool frees_;
   SimulatedDeviceMemory& memory_;
-  SimulatedClock& clock_;
+  SimulatedComputeAndHostClock& clock_;
   std::vector<int> block_of_;  // memory block by unit; kNone: none
   std::vector<double> done_ms_;
   std::vector<int> read_by_node_;

@@ -13,8 +13,8 @@ namespace memtune::planner {
 namespace {
 
 using plan::MachineProfile;
-using plan::StepCosts;
-using Kind = StepCosts::Moment::Kind;
+using plan::RecordedOpCosts;
+using Kind = RecordedOpCosts::Moment::Kind;
 
 constexpr double kSeenMs = 0.02;       // lag behind the host from which the device counts as busy
 constexpr double kOptimizerMoves = 3;  // of trained bytes, at least: parameter and gradient in, parameter out
@@ -45,7 +45,7 @@ SourceAndTargetTime part(const SourceAndTargetTime& roof, double share) {
   return {share * roof.from_ms, share * roof.to_ms};
 }
 
-double kept_ms(const StepCosts& costs) {
+double kept_ms(const RecordedOpCosts& costs) {
   double ms = costs.before_ms;
   for (const auto& run : costs.runs) ms += run.ms;
   for (const auto& moment : costs.moments) ms += moment.ms;
@@ -71,7 +71,7 @@ class Lag {
 
 class StepScale {
  public:
-  StepScale(const plan::ProgramFacts& facts, const StepCosts& costs, const CrossMachineRoofline& roofline)
+  StepScale(const plan::ProgramFacts& facts, const RecordedOpCosts& costs, const CrossMachineRoofline& roofline)
       : costs_(costs), roofline_(roofline), has_queue_(costs.grain_bytes > 1), knows_busy_(costs.has_issue_times()) {
     add_runs(facts);
     add_moments(facts);
@@ -85,23 +85,23 @@ class StepScale {
     find_host_shares();
   }
 
-  StepCosts scaled(Case of) const {
-    StepCosts scaled = played(of);
+  RecordedOpCosts scaled(Case of) const {
+    RecordedOpCosts scaled = played(of);
     if (const double here = kept_ms(played(Case::here)); here > 0)
       scaled.step_ms = costs_.step_ms * kept_ms(scaled) / here;
     return scaled;
   }
 
  private:
-  StepCosts played(Case of) const {
-    StepCosts played = costs_;
+  RecordedOpCosts played(Case of) const {
+    RecordedOpCosts played = costs_;
     played.issue = {};  // what the device waits for the host becomes part of its times
     Lag lag;
     size_t next = 0;
-    for (StepCosts::Run& run : played.runs) run.ms = played_ms(stretches_[next++], of, lag);
+    for (RecordedOpCosts::Run& run : played.runs) run.ms = played_ms(stretches_[next++], of, lag);
     const Stretch before{.ms = costs_.before_ms, .arithmetic_ratio = roofline_.memory_ratio()};
     if (busy_between_) played.before_ms = scaled_busy(before, before.ms, of);
-    for (StepCosts::Moment& moment : played.moments)
+    for (RecordedOpCosts::Moment& moment : played.moments)
       if (moment.kind == Kind::unpack) moment.ms = played_ms(stretches_[next++], of, lag);
     const Stretch after{.ms = costs_.after_ms, .roof = optimizer_, .arithmetic_ratio = roofline_.memory_ratio()};
     played.after_ms = scaled_busy(after, after.ms, of);
@@ -122,7 +122,7 @@ class StepScale {
 
   void add_runs(const plan::ProgramFacts& facts) {
     for (size_t i = 0; i < costs_.runs.size(); ++i) {
-      const StepCosts::Run& run = costs_.runs[i];
+      const RecordedOpCosts::Run& run = costs_.runs[i];
       const double host_ms = knows_busy_ ? costs_.issue.runs[i].ms : run.host_ms;
       add(static_cast<int>(i), facts, run.ms, host_ms, roofline_.forward(static_cast<int>(i)), false);
     }
@@ -130,13 +130,13 @@ class StepScale {
 
   // If backward unpacks several tensors, each stretch gets a share of its roofline, by time.
   void add_moments(const plan::ProgramFacts& facts) {
-    const auto run_of = [&](const StepCosts::Moment& moment) {
+    const auto run_of = [&](const RecordedOpCosts::Moment& moment) {
       return costs_.saved[static_cast<size_t>(moment.saved)].run;
     };
     std::vector<double> all(costs_.runs.size());
-    for (const StepCosts::Moment& moment : costs_.moments) all[static_cast<size_t>(run_of(moment))] += moment.ms;
+    for (const RecordedOpCosts::Moment& moment : costs_.moments) all[static_cast<size_t>(run_of(moment))] += moment.ms;
     for (size_t i = 0; i < costs_.moments.size(); ++i) {
-      const StepCosts::Moment& moment = costs_.moments[i];
+      const RecordedOpCosts::Moment& moment = costs_.moments[i];
       if (moment.kind != Kind::unpack) continue;
       const int run = run_of(moment);
       const double of_run = all[static_cast<size_t>(run)];
@@ -261,7 +261,7 @@ class StepScale {
     return of == Case::least ? shares_.least : of == Case::most ? shares_.most : shares_.likely;
   }
 
-  const StepCosts& costs_;
+  const RecordedOpCosts& costs_;
   const CrossMachineRoofline& roofline_;
   const bool has_queue_;            // the host runs ahead of the device; false if the CPU emulates it
   const bool knows_busy_;           // recorded times are those of the device alone
@@ -274,21 +274,21 @@ class StepScale {
 };
 
 // Copies slow compute down by their share of the device's memory bandwidth.
-double share_of_memory(const StepCosts& costs, const MachineProfile& machine) {
+double share_of_memory(const RecordedOpCosts& costs, const MachineProfile& machine) {
   const double link = costs.out_gb_per_s + costs.in_gb_per_s;
   return (link > 0 ? link : 1) / machine.memory_gb_per_s;
 }
 
 }  // namespace
 
-MachineScaledCostRange scale_costs(const plan::ProgramFacts& facts, const StepCosts& costs,
+MachineScaledCostRange scale_costs(const plan::ProgramFacts& facts, const RecordedOpCosts& costs,
                                    const plan::MachineProfile& from, const plan::MachineProfile& to,
                                    const std::string& dtype) {
   if (from == to) return {costs, costs, costs};
   const CrossMachineRoofline roofline(facts, costs, from, to, dtype);
   const StepScale scale(facts, costs, roofline);
   MachineScaledCostRange all{scale.scaled(Case::likely), scale.scaled(Case::least), scale.scaled(Case::most)};
-  for (StepCosts* one : {&all.likely, &all.least, &all.most}) {
+  for (RecordedOpCosts* one : {&all.likely, &all.least, &all.most}) {
     if (to.link_out_gb_per_s > 0) one->out_gb_per_s = to.link_out_gb_per_s;
     if (to.link_in_gb_per_s > 0) one->in_gb_per_s = to.link_in_gb_per_s;
     if (to.disk_write_gb_per_s > 0) one->disk_write_gb_per_s = to.disk_write_gb_per_s;

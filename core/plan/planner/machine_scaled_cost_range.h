@@ -12,18 +12,18 @@
 
 #include "core/plan/facts/machine_profile.h"
 #include "core/plan/facts/program_facts.h"
-#include "core/plan/facts/step_costs.h"
+#include "core/plan/facts/recorded_op_costs.h"
 
 namespace memtune::planner {
 
 struct MachineScaledCostRange {
-  plan::StepCosts likely, least, most;
+  plan::RecordedOpCosts likely, least, most;
 };
 
 // `costs` were recorded from the program of `facts`, on the machine `from`. `dtype`: of multiplications, if the facts
 // do not name it. If a bandwidth of `to` is unknown, the recorded one is used. Throws UsageError if a profile lacks the
 // rate of a dtype.
-MachineScaledCostRange scale_costs(const plan::ProgramFacts& facts, const plan::StepCosts& costs,
+MachineScaledCostRange scale_costs(const plan::ProgramFacts& facts, const plan::RecordedOpCosts& costs,
                                    const plan::MachineProfile& from, const plan::MachineProfile& to,
                                    const std::string& dtype);
 

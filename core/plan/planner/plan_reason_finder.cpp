@@ -58,7 +58,7 @@ size_t PlanReasonFinder::part_of(int op) const {
 
 // The op that runs at an entry of the log, or whose backward runs there.
 int PlanReasonFinder::op_at(size_t entry) const {
-  const plan::StepCosts& costs = planner_.costs_;
+  const plan::RecordedOpCosts& costs = planner_.costs_;
   if (entry < costs.runs.size()) return costs.runs[entry].op;
   const int saved = costs.moments[entry - costs.runs.size()].saved;
   return costs.runs[static_cast<size_t>(costs.saved[static_cast<size_t>(saved)].run)].op;
@@ -111,8 +111,8 @@ void PlanReasonFinder::add_next(size_t part, BlockGroupPolicySummary& treated) c
 }
 
 void PlanReasonFinder::name(size_t part, BlockGroupPolicySummary& treated) const {
-  for (const MemoryNodePlacement& placed : chosen(part).places) {
-    const plan::MemoryNode& memory = planner_.graph_.memories()[static_cast<size_t>(placed.memory)];
+  for (const ActivationStoragePlacement& placed : chosen(part).places) {
+    const plan::OpAllocationNode& memory = planner_.graph_.memories()[static_cast<size_t>(placed.memory)];
     const std::string name = short_name(planner_.facts_.ops[static_cast<size_t>(memory.op)]);
     std::vector<std::string>& names = placed.place == TensorPlacement::recompute ? treated.recomputed : treated.moved;
     if (std::ranges::count(names, name) == 0) names.push_back(name);

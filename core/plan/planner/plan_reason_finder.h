@@ -28,7 +28,7 @@ class PlanReasonFinder {
 
   const Planner& planner_;
   const PredictedPlan& step_;
-  SimulatedStepOverheads log_;
+  SimulatedStepCostLog log_;
 };
 
 }  // namespace memtune::planner

@@ -15,14 +15,14 @@ constexpr int kAdjustments = 5;           // of the chain's budget
 constexpr size_t kScored = 8;             // choices taken from a chain
 constexpr double kLinks[] = {1, 0.5, 0};  // shares of the PCIe bandwidth that chains assume
 constexpr double kNear = 0.002;           // of the budget: a peak this near uses it up
-constexpr double kCopyTax = 0.01;         // stands for StepCosts::copy_slowdown if that was not measured
+constexpr double kCopyTax = 0.01;         // stands for RecordedOpCosts::copy_slowdown if that was not measured
 constexpr double kGood = 1.002;           // of the lower bound: fast enough, the search ends
 constexpr int kTries = 3;                 // of a change that fails, in parts that are alike; then it is skipped
 constexpr double kUnlike = 0.1;           // by which parts that are alike may differ in time
 constexpr size_t kAhead = 31;             // changes predicted ahead, at most
 constexpr size_t kMaxPairs = 200;         // predictions of changes of two parts in one search
 constexpr int64_t kStaging = 4, kMinStaging = 64 << 20;  // host memory that stages writes: a fraction; least bytes
-constexpr ChainSolverOptions kEffort{.labels = 12'000, .pairs = false, .steps = 200};
+constexpr ChainSolverEffort kEffort{.labels = 12'000, .pairs = false, .steps = 200};
 
 std::vector<std::vector<int>> choices_of(const std::vector<ChainSolution>& solutions) {
   std::vector<std::vector<int>> choices;
@@ -232,7 +232,7 @@ PlanSearch::Choice PlanSearch::changed(const Change& change) const {
 // Lower bound of the extra time over the best step, by what the parts recompute and copy. It assumes that waits vanish,
 // those for the host too. Parts that are alike recompute in times that differ a little.
 double PlanSearch::least_more_ms(const Change& change) const {
-  const plan::StepCosts& costs = planner_.costs_;
+  const plan::RecordedOpCosts& costs = planner_.costs_;
   const double rerun_ms = costs.rerun_ratio * planner_.model_->tables().scale;
   const double tax = costs.copy_slowdown > 0 ? std::min(1.0, costs.copy_slowdown) : kCopyTax;
   const double out_ms = chain_.out_bytes_per_ms > 0 ? 1 / chain_.out_bytes_per_ms : 0;

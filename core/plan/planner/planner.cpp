@@ -12,13 +12,13 @@
 #include "core/plan/planner/plan_search.h"
 #include "core/plan/planner/state_offload_simulator.h"
 #include "core/plan/planner/step_costs_with_host_waits.h"
-#include "core/plan/strategy/engine_preset.h"
+#include "core/plan/strategy/third_party_engine_preset.h"
 
 namespace memtune::planner {
 namespace {
 
 using plan::OpFacts;
-using plan::StepCosts;
+using plan::RecordedOpCosts;
 
 // Recorded costs of a part of the chain: a block, or the ops before or after the blocks. Bytes are allocated bytes.
 struct PartCosts {
@@ -34,19 +34,19 @@ size_t part_of(const plan::ProgramFacts& facts, int op) {
   return one.block >= 0 ? static_cast<size_t>(one.block) + 1 : one.after_blocks ? facts.blocks.size() + 1 : 0;
 }
 
-std::vector<PartCosts> costs_of_parts(const plan::ProgramFacts& facts, const StepCosts& costs) {
+std::vector<PartCosts> costs_of_parts(const plan::ProgramFacts& facts, const RecordedOpCosts& costs) {
   std::vector<PartCosts> parts(facts.blocks.size() + 2);
   const auto costs_at = [&](int run) -> PartCosts& {
     return parts[part_of(facts, costs.runs[static_cast<size_t>(run)].op)];
   };
   for (size_t i = 0; i < costs.runs.size(); ++i) {
-    const StepCosts::Run& run = costs.runs[i];
+    const RecordedOpCosts::Run& run = costs.runs[i];
     PartCosts& part = costs_at(static_cast<int>(i));
     if (part.before_bytes < 0) part.before_bytes = run.before_bytes;
     part.forward_ms += run.ms;
     part.forward_bytes = std::max(part.forward_bytes, run.before_bytes + run.own_bytes);
   }
-  for (const StepCosts::Moment& moment : costs.moments) {
+  for (const RecordedOpCosts::Moment& moment : costs.moments) {
     PartCosts& part = costs_at(costs.saved[static_cast<size_t>(moment.saved)].run);
     part.backward_ms += moment.ms;
     part.backward_bytes = std::max(part.backward_bytes, moment.peak_bytes);
@@ -74,7 +74,7 @@ constexpr int kShares = 4;            // offloaded are the states of a quarter o
 // Blocks apart from each other give their copies most time.
 bool is_in_share(size_t block, size_t share) { return (block + 1) * share / kShares > block * share / kShares; }
 
-bool can_offload_states(const StepCosts& costs) { return !costs.states.units.empty() && costs.passes == 1; }
+bool can_offload_states(const RecordedOpCosts& costs) { return !costs.states.units.empty() && costs.passes == 1; }
 
 // From nothing offloaded to everything.
 std::vector<std::vector<plan::StatePlacement>> state_placements(const plan::ProgramFacts& facts) {
@@ -98,7 +98,7 @@ int64_t usable_bytes(const PlanLimits& limits) { return limits.budget_bytes - li
 
 }  // namespace
 
-AllowedOffloadTiers tiers(const PlanLimits& limits, bool disk, bool states, const StepCosts& costs) {
+AllowedOffloadTiers tiers(const PlanLimits& limits, bool disk, bool states, const RecordedOpCosts& costs) {
   return {limits.host_budget_bytes, disk && costs.disk_write_gb_per_s > 0 && costs.disk_read_gb_per_s > 0, states};
 }
 
@@ -113,7 +113,8 @@ std::vector<PlanLimits> budget_ladder(int64_t most_bytes, int64_t least_bytes, P
   return limits;
 }
 
-Planner::Planner(const plan::ProgramFacts& facts, StepCosts costs, const AllowedOffloadTiers& tiers, unsigned cores)
+Planner::Planner(const plan::ProgramFacts& facts, RecordedOpCosts costs, const AllowedOffloadTiers& tiers,
+                 unsigned cores)
     : facts_(facts),
       graph_(facts),
       costs_(std::move(costs)),
@@ -126,7 +127,7 @@ Planner::Planner(const plan::ProgramFacts& facts, StepCosts costs, const Allowed
   limits_.outside = true;
   limits_.disk = tiers_.disk && tiers_.host_budget_bytes > 0;
   int64_t gradient_bytes = 0;
-  for (const StepCosts::StateUnit& unit : costs_.states.units)
+  for (const RecordedOpCosts::StateUnit& unit : costs_.states.units)
     gradient_bytes = bounded_sum(gradient_bytes, unit.trained_bytes);
   for (auto& states : state_placements(facts_)) {
     if (!placements_.empty() && !(tiers_.states && can_offload_states(costs_))) break;
@@ -138,8 +139,8 @@ Planner::Planner(const plan::ProgramFacts& facts, StepCosts costs, const Allowed
     placement.freed_bytes = bounded_sum(offloaded_state_bytes(costs_, plan), gradient_bytes);
   }
   parts_ = block_options(facts_, graph_, issue_step(costs_).costs, limits_);
-  for (const StepCosts::Run& run : costs_.runs) part_of_entry_.push_back(part_of(facts_, run.op));
-  for (const StepCosts::Moment& moment : costs_.moments)
+  for (const RecordedOpCosts::Run& run : costs_.runs) part_of_entry_.push_back(part_of(facts_, run.op));
+  for (const RecordedOpCosts::Moment& moment : costs_.moments)
     part_of_entry_.push_back(part_of_entry_[static_cast<size_t>(costs_.saved[static_cast<size_t>(moment.saved)].run)]);
 }
 

@@ -55,7 +55,7 @@ struct PlanLimits {
 
 // Where a step under `limits` may offload to. The disk counts only if `disk` is true and its speed is known. `states`:
 // parameters and optimizer states may be offloaded.
-AllowedOffloadTiers tiers(const PlanLimits& limits, bool disk, bool states, const plan::StepCosts& costs);
+AllowedOffloadTiers tiers(const PlanLimits& limits, bool disk, bool states, const plan::RecordedOpCosts& costs);
 
 // Limits with budgets in equal steps from `most_bytes` (everything kept) down to `least_bytes`. Duplicates are dropped.
 // If most_bytes < least_bytes, there is one, with `most_bytes`. Other limits are copied from `limit`.
@@ -71,7 +71,7 @@ class Planner {
 
   // `costs` were recorded from the program of `facts`, which must outlive the planner. `tiers`: of the steps to plan;
   // the disk is used only if host memory has a budget. `cores`: that searches run on; no result depends on it.
-  Planner(const plan::ProgramFacts& facts, plan::StepCosts costs, const AllowedOffloadTiers& tiers = {},
+  Planner(const plan::ProgramFacts& facts, plan::RecordedOpCosts costs, const AllowedOffloadTiers& tiers = {},
           unsigned cores = std::thread::hardware_concurrency());
   Planner(const Planner&) = delete;
   Planner& operator=(const Planner&) = delete;
@@ -144,7 +144,7 @@ class Planner {
 
   const plan::ProgramFacts& facts_;
   const plan::OpMemoryAccessGraph graph_;
-  plan::StepCosts costs_;
+  plan::RecordedOpCosts costs_;
   const AllowedOffloadTiers tiers_;
   const double out_gb_per_s_, in_gb_per_s_;  // as recorded
   std::optional<StepPredictor> model_;

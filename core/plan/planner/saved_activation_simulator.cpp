@@ -6,10 +6,10 @@
 
 namespace memtune::planner {
 
-using plan::StepCosts;
+using plan::RecordedOpCosts;
 using plan::TensorPlacement;
 
-OpPlacementIndex::OpPlacementIndex(size_t ops, const plan::Plan& plan) : by_op_(ops), recomputes_(ops) {
+TensorPlacementsByOp::TensorPlacementsByOp(size_t ops, const plan::Plan& plan) : by_op_(ops), recomputes_(ops) {
   for (const plan::OpPlacement& placement : plan.placements) {
     by_op_.at(placement.op) = &placement;
     recomputes_[placement.op] = placement.saved == TensorPlacement::recompute ||
@@ -17,15 +17,15 @@ OpPlacementIndex::OpPlacementIndex(size_t ops, const plan::Plan& plan) : by_op_(
   }
 }
 
-TensorPlacement OpPlacementIndex::output(int op, int i) const {
+TensorPlacement TensorPlacementsByOp::output(int op, int i) const {
   const plan::OpPlacement* placement = by_op_[op];
   return placement && static_cast<size_t>(i) < placement->outputs.size() ? placement->outputs[i]
                                                                          : TensorPlacement::keep;
 }
 
-SavedActivationSimulator::SavedActivationSimulator(const StepSimulationTables& tables, const StepCosts& costs,
+SavedActivationSimulator::SavedActivationSimulator(const StepSimulationTables& tables, const RecordedOpCosts& costs,
                                                    const plan::Plan& plan, size_t ops, SimulatedDeviceMemory& memory,
-                                                   SimulatedClock& clock, TransferSimulator& copies,
+                                                   SimulatedComputeAndHostClock& clock, TransferSimulator& copies,
                                                    GatherSimulator& gathers)
     : tables_(tables),
       costs_(costs),
@@ -211,10 +211,10 @@ void SavedActivationSimulator::stay(int saved) {
 bool SavedActivationSimulator::resolve_private(int saved, int v, int run) {
   const StepSimulationTables::Value& entry = tables_.values[v];
   const TensorPlacement place = ops_.saved(tables_.runs[run].op);
-  const bool cast = entry.cast_of != StepCosts::kNoCast;
+  const bool cast = entry.cast_of != RecordedOpCosts::kNoCast;
   if (place == TensorPlacement::keep || entry.bytes < plan_.saved_min_bytes) return false;
   if (place != TensorPlacement::recompute) {
-    if (entry.cast_of == StepCosts::kCastOfOther) return false;
+    if (entry.cast_of == RecordedOpCosts::kCastOfOther) return false;
     add(v, place, kNone);
     attach_value(saved);
     return true;

@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "core/plan/facts/step_costs.h"
+#include "core/plan/facts/recorded_op_costs.h"
 #include "core/plan/planner/gather_simulator.h"
-#include "core/plan/planner/simulated_clock.h"
+#include "core/plan/planner/simulated_compute_and_host_clock.h"
 #include "core/plan/planner/simulated_device_memory.h"
 #include "core/plan/planner/step_simulation_tables.h"
 #include "core/plan/planner/transfer_simulator.h"
@@ -18,9 +18,9 @@
 namespace memtune::planner {
 
 // Places of a plan, by op.
-class OpPlacementIndex {
+class TensorPlacementsByOp {
  public:
-  OpPlacementIndex(size_t ops, const plan::Plan& plan);
+  TensorPlacementsByOp(size_t ops, const plan::Plan& plan);
   plan::TensorPlacement output(int op, int i) const;
   plan::TensorPlacement saved(int op) const { return by_op_[op] ? by_op_[op]->saved : plan::TensorPlacement::keep; }
   bool recomputes(int op) const { return recomputes_[op]; }
@@ -33,9 +33,9 @@ class OpPlacementIndex {
 class SavedActivationSimulator {
  public:
   // All arguments must outlive it.
-  SavedActivationSimulator(const StepSimulationTables& tables, const plan::StepCosts& costs, const plan::Plan& plan,
-                           size_t ops, SimulatedDeviceMemory& memory, SimulatedClock& clock, TransferSimulator& copies,
-                           GatherSimulator& gathers);
+  SavedActivationSimulator(const StepSimulationTables& tables, const plan::RecordedOpCosts& costs,
+                           const plan::Plan& plan, size_t ops, SimulatedDeviceMemory& memory,
+                           SimulatedComputeAndHostClock& clock, TransferSimulator& copies, GatherSimulator& gathers);
 
   void before(int run);
   void after(int run);
@@ -122,11 +122,11 @@ class SavedActivationSimulator {
   bool passes(int instance) const { return plan_.nested && block_of(instance) != block_; }
 
   const StepSimulationTables& tables_;
-  const plan::StepCosts& costs_;
+  const plan::RecordedOpCosts& costs_;
   const plan::Plan& plan_;
-  const OpPlacementIndex ops_;
+  const TensorPlacementsByOp ops_;
   SimulatedDeviceMemory& memory_;
-  SimulatedClock& clock_;
+  SimulatedComputeAndHostClock& clock_;
   TransferSimulator& copies_;
   GatherSimulator& gathers_;
   std::vector<Value> values_;

@@ -7,7 +7,7 @@
 #include <memory>
 #include <optional>
 
-#include "core/plan/planner/simulated_clock.h"
+#include "core/plan/planner/simulated_compute_and_host_clock.h"
 #include "core/plan/schedule/disk_spilling_host_cache.h"
 #include "core/plan/schedule/host_range_allocator.h"
 
@@ -27,7 +27,7 @@ struct HostRangeFreeTime {
   void forget_done() {}
 };
 
-class SimulatedHostTier final : private schedule::HostCacheBackend {
+class SimulatedHostTier final : private schedule::HostCacheIoBackend {
  public:
   struct Speeds {
     double write_gb_per_s = 0, read_gb_per_s = 0;
@@ -36,7 +36,7 @@ class SimulatedHostTier final : private schedule::HostCacheBackend {
   // `clock` must outlive it. `last_step_bytes`: put by the previous step; 0: there was none.
   // `power_of_two`: see HostRangeAllocator.
   SimulatedHostTier(const AllowedOffloadTiers& tiers, const Speeds& speeds, int64_t slab_bytes, bool power_of_two,
-                    int64_t last_step_bytes, SimulatedClock& clock)
+                    int64_t last_step_bytes, SimulatedComputeAndHostClock& clock)
       : speeds_(speeds),
         pool_(slab_bytes, tiers.host_budget_bytes, power_of_two),
         clock_(clock),
@@ -46,7 +46,7 @@ class SimulatedHostTier final : private schedule::HostCacheBackend {
 
   // Returns a piece with room. The host waits for the room.
   schedule::CachedPiecePtr put(int64_t bytes, bool may_spill);
-  static double free_after(const schedule::CachedActivationPiece& piece);  // earliest write, in ms
+  static double free_after(const schedule::HostCacheEntry& piece);  // earliest write, in ms
   void stored(const schedule::CachedPiecePtr& piece, double out_done);
   // `last_use`: end of the last copy from the room, in ms; nothing: there was none.
   void drop(const schedule::CachedPiecePtr& piece, std::optional<double> last_use = {});
@@ -58,25 +58,25 @@ class SimulatedHostTier final : private schedule::HostCacheBackend {
 
  private:
   using Ranges = schedule::HostRangeAllocator<HostRangeFreeTime>;
-  struct Piece final : schedule::CachedActivationPiece {
+  struct Piece final : schedule::HostCacheEntry {
     bool in_host = false, has_request = false;
     Ranges::Range range;
     double written = 0, done = 0;  // ends of its write and of its last request
   };
-  static Piece& of(schedule::CachedActivationPiece& piece) { return static_cast<Piece&>(piece); }
+  static Piece& of(schedule::HostCacheEntry& piece) { return static_cast<Piece&>(piece); }
 
-  bool lease(schedule::CachedActivationPiece& piece) override;
-  void lack_room(schedule::CachedActivationPiece& piece) override;
-  void free_room(schedule::CachedActivationPiece& piece) override;
-  void write(schedule::CachedActivationPiece& piece) override;
-  void read(schedule::CachedActivationPiece& piece) override;
-  void free_block(schedule::CachedActivationPiece&) override {}
-  bool busy(const schedule::CachedActivationPiece& piece) const override;
-  void wait(schedule::CachedActivationPiece& piece, Stall) override { clock_.host_waits_until(of(piece).done); }
+  bool lease(schedule::HostCacheEntry& piece) override;
+  void lack_room(schedule::HostCacheEntry& piece) override;
+  void free_room(schedule::HostCacheEntry& piece) override;
+  void write(schedule::HostCacheEntry& piece) override;
+  void read(schedule::HostCacheEntry& piece) override;
+  void free_block(schedule::HostCacheEntry&) override {}
+  bool busy(const schedule::HostCacheEntry& piece) const override;
+  void wait(schedule::HostCacheEntry& piece, Stall) override { clock_.host_waits_until(of(piece).done); }
 
   const Speeds speeds_;
   Ranges pool_;
-  SimulatedClock& clock_;
+  SimulatedComputeAndHostClock& clock_;
   schedule::DiskSpillingHostCache cache_;
   double write_free_ = 0, read_free_ = 0;
 };

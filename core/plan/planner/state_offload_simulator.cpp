@@ -8,12 +8,12 @@
 
 namespace memtune::planner {
 
-using plan::StepCosts;
+using plan::RecordedOpCosts;
 using schedule::StateKind;
 
 namespace {
 
-plan::StatePlacement place_of(const StepCosts::StateUnit& unit, const plan::Plan& plan) {
+plan::StatePlacement place_of(const RecordedOpCosts::StateUnit& unit, const plan::Plan& plan) {
   const auto place =
       std::ranges::find(plan.states, unit.block < 0 ? plan::kOutsideUnits : unit.name, &plan::StatePlacement::unit);
   return place == plan.states.end() ? plan::StatePlacement() : *place;
@@ -21,9 +21,9 @@ plan::StatePlacement place_of(const StepCosts::StateUnit& unit, const plan::Plan
 
 }  // namespace
 
-int64_t offloaded_state_bytes(const StepCosts& costs, const plan::Plan& plan) {
+int64_t offloaded_state_bytes(const RecordedOpCosts& costs, const plan::Plan& plan) {
   int64_t bytes = 0;
-  for (const StepCosts::StateUnit& unit : costs.states.units) {
+  for (const RecordedOpCosts::StateUnit& unit : costs.states.units) {
     const plan::StatePlacement place = place_of(unit, plan);
     if (place.parameters == plan::TensorPlacement::host)
       bytes = bounded_sum(bytes, bounded_sum(unit.trained_bytes, unit.frozen_bytes));
@@ -32,9 +32,9 @@ int64_t offloaded_state_bytes(const StepCosts& costs, const plan::Plan& plan) {
   return bytes;
 }
 
-StateOffloadSimulator::StateOffloadSimulator(const StepCosts& costs, const plan::Plan& plan, double scale,
+StateOffloadSimulator::StateOffloadSimulator(const RecordedOpCosts& costs, const plan::Plan& plan, double scale,
                                              const StepState& before, SimulatedDeviceMemory& memory,
-                                             SimulatedClock& clock, TransferSimulator& copies)
+                                             SimulatedComputeAndHostClock& clock, TransferSimulator& copies)
     : costs_(costs),
       scale_(scale),
       memory_(memory),
@@ -43,7 +43,7 @@ StateOffloadSimulator::StateOffloadSimulator(const StepCosts& costs, const plan:
       lasting_bytes_(offloaded_state_bytes(costs, plan)) {
   if (!plan.offloads_states()) return;
   for (size_t i = 0; i < costs.states.units.size(); ++i) {
-    const StepCosts::StateUnit& unit = costs.states.units[i];
+    const RecordedOpCosts::StateUnit& unit = costs.states.units[i];
     const plan::StatePlacement placed = place_of(unit, plan);
     unit_of_block_.try_emplace(unit.block, static_cast<int>(i));
     if (unit.trained_bytes > 0) add_group(static_cast<int>(i), unit.trained_bytes, unit.moment_bytes, true, placed);

@@ -12,8 +12,8 @@
 #include <optional>
 #include <vector>
 
-#include "core/plan/facts/step_costs.h"
-#include "core/plan/planner/simulated_clock.h"
+#include "core/plan/facts/recorded_op_costs.h"
+#include "core/plan/planner/simulated_compute_and_host_clock.h"
 #include "core/plan/planner/simulated_device_memory.h"
 #include "core/plan/planner/transfer_simulator.h"
 #include "core/plan/schedule/state_offload_schedule.h"
@@ -21,7 +21,7 @@
 namespace memtune::planner {
 
 // Parameters and optimizer states that the plan keeps in host memory, so that they are not on the device between steps.
-int64_t offloaded_state_bytes(const plan::StepCosts& costs, const plan::Plan& plan);
+int64_t offloaded_state_bytes(const plan::RecordedOpCosts& costs, const plan::Plan& plan);
 
 class StateOffloadSimulator final : schedule::StateOffloadBackend {
  public:
@@ -34,14 +34,15 @@ class StateOffloadSimulator final : schedule::StateOffloadBackend {
 
   // Does nothing if the plan offloads no states. All arguments but `before` must outlive it. `scale`: factor on
   // recorded times.
-  StateOffloadSimulator(const plan::StepCosts& costs, const plan::Plan& plan, double scale, const StepState& before,
-                        SimulatedDeviceMemory& memory, SimulatedClock& clock, TransferSimulator& copies);
+  StateOffloadSimulator(const plan::RecordedOpCosts& costs, const plan::Plan& plan, double scale,
+                        const StepState& before, SimulatedDeviceMemory& memory, SimulatedComputeAndHostClock& clock,
+                        TransferSimulator& copies);
   StateOffloadSimulator(const StateOffloadSimulator&) = delete;
   StateOffloadSimulator& operator=(const StateOffloadSimulator&) = delete;
 
   bool active() const { return !groups_.empty(); }
   void begin_forward();
-  // `block`: of an op of the forward; StepCosts::StateUnit::kBefore, kBehind.
+  // `block`: of an op of the forward; RecordedOpCosts::StateUnit::kBefore, kBehind.
   void read(int block);
   void begin_backward();
   void read_in_backward(int block, size_t moment);
@@ -87,10 +88,10 @@ class StateOffloadSimulator final : schedule::StateOffloadBackend {
   void begin_clipping() override {}
   void update(int group) override;
 
-  const plan::StepCosts& costs_;
+  const plan::RecordedOpCosts& costs_;
   const double scale_;
   SimulatedDeviceMemory& memory_;
-  SimulatedClock& clock_;
+  SimulatedComputeAndHostClock& clock_;
   TransferSimulator& copies_;
   std::vector<Group> groups_;
   std::map<int, int> unit_of_block_;

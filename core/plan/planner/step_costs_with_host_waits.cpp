@@ -2,24 +2,25 @@
 
 #include <algorithm>
 
-#include "core/plan/planner/simulated_clock.h"
+#include "core/plan/planner/simulated_compute_and_host_clock.h"
 
 namespace memtune::planner {
 namespace {
 
-using plan::StepCosts;
+using plan::RecordedOpCosts;
 
 // Replaces recorded times of the device by those from one entry to the next.
-void issue(StepCosts& costs) {
-  SimulatedClock clock{.issues = true};
+void issue(RecordedOpCosts& costs) {
+  SimulatedComputeAndHostClock clock{.issues = true};
   for (size_t i = 0; i < costs.runs.size(); ++i) {
     costs.runs[i].ms = clock.run(costs.runs[i].ms, costs.issue.runs[i].ms);
     if (costs.issue.runs[i].waits) clock.read_result();
   }
   costs.before_ms = clock.run(costs.before_ms, costs.issue.before_ms);
   for (size_t i = 0; i < costs.moments.size(); ++i) {
-    StepCosts::Moment& moment = costs.moments[i];
-    if (moment.kind == StepCosts::Moment::Kind::unpack) moment.ms = clock.run(moment.ms, costs.issue.moments[i].ms);
+    RecordedOpCosts::Moment& moment = costs.moments[i];
+    if (moment.kind == RecordedOpCosts::Moment::Kind::unpack)
+      moment.ms = clock.run(moment.ms, costs.issue.moments[i].ms);
     if (costs.issue.moments[i].waits) clock.read_result();
   }
   const double began = clock.compute;
@@ -30,7 +31,7 @@ void issue(StepCosts& costs) {
 
 }  // namespace
 
-StepCostsWithHostWaits issue_step(const StepCosts& costs) {
+StepCostsWithHostWaits issue_step(const RecordedOpCosts& costs) {
   StepCostsWithHostWaits step{.costs = costs};
   if (costs.has_issue_times()) issue(step.costs);
   step.step_ms = step.costs.recorded_ms(costs.passes);

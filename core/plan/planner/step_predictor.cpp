@@ -7,11 +7,11 @@
 
 namespace memtune::planner {
 
-StepPredictor::StepPredictor(const plan::ProgramFacts& facts, const plan::StepCosts& costs)
+StepPredictor::StepPredictor(const plan::ProgramFacts& facts, const plan::RecordedOpCosts& costs)
     : costs_(costs), tables_(facts, costs), unmodelled_(find_unmodelled_memory(tables_, costs)) {}
 
 StepPrediction StepPredictor::predict(const plan::Plan& plan, const AllowedOffloadTiers& tiers,
-                                      SimulatedStepOverheads* log, const SimulatedDeviceOptions& device) const {
+                                      SimulatedStepCostLog* log, const SimulatedDeviceOptions& device) const {
   schedule::LearnedOffloadSchedule schedule;
   StepSimulator::StepState before;
   int64_t host_bytes = 0, disk_bytes = 0;  // peaks over all steps
@@ -52,7 +52,7 @@ StepPrediction StepPredictor::predict(const plan::Plan& plan, const AllowedOfflo
   simulator.simulate_step();
   note(simulator);
   const int passes = costs_.passes;
-  const SimulatedClock& clock = simulator.clock();
+  const SimulatedComputeAndHostClock& clock = simulator.clock();
   const SavedActivationSimulator& values = simulator.values();
   const TransferSimulator& copies = simulator.copies();
   const double hidden_ms = std::max(0.0, copies.copy_ms() - clock.waited);

@@ -9,12 +9,12 @@
 namespace memtune::planner {
 namespace {
 
-using plan::StepCosts;
-using List = std::vector<int> StepCosts::Run::*;
+using plan::RecordedOpCosts;
+using List = std::vector<int> RecordedOpCosts::Run::*;
 
-FlattenedLists lists_of(const StepCosts& costs, List list) {
+FlattenedLists lists_of(const RecordedOpCosts& costs, List list) {
   std::vector<std::vector<int>> lists;
-  for (const StepCosts::Run& run : costs.runs) lists.push_back(run.*list);
+  for (const RecordedOpCosts::Run& run : costs.runs) lists.push_back(run.*list);
   return FlattenedLists(lists);
 }
 
@@ -23,14 +23,14 @@ constexpr int64_t kCpuGenerator = 5056;  // state of the Mersenne Twister
 // Index of an output as plans count it. Costs number the tensors of a list one by one; plans place the list.
 int argument_of(const plan::OpFacts& op, int output) { return op.outputs.size() == 1 ? std::min(output, 0) : output; }
 
-size_t unpacks(const StepCosts& costs) {
+size_t unpacks(const RecordedOpCosts& costs) {
   return static_cast<size_t>(
-      std::ranges::count(costs.moments, StepCosts::Moment::Kind::unpack, &StepCosts::Moment::kind));
+      std::ranges::count(costs.moments, RecordedOpCosts::Moment::Kind::unpack, &RecordedOpCosts::Moment::kind));
 }
 
 // Storages by the run that uses them last. `made`: those that this run also made; else the others.
-FlattenedLists ends(const StepCosts& costs, const std::vector<StepSimulationTables::Value>& values, size_t storages,
-                    bool made) {
+FlattenedLists ends(const RecordedOpCosts& costs, const std::vector<StepSimulationTables::Value>& values,
+                    size_t storages, bool made) {
   std::vector<int> last(storages, -1), first(storages, -1);
   const auto touch = [&](int value, int run) {
     if (values[value].output == kPrivateSave || values[value].outside) return;
@@ -63,9 +63,9 @@ struct Storages {
 
 // Overwritten values and their new contents (first in `makes`) are listed in the same order. A value from outside of
 // the step has no new entry.
-Storages find_storages(const plan::ProgramFacts& facts, const StepCosts& costs) {
+Storages find_storages(const plan::ProgramFacts& facts, const RecordedOpCosts& costs) {
   Storages all;
-  for (const StepCosts::Value& value : costs.values) {
+  for (const RecordedOpCosts::Value& value : costs.values) {
     const int64_t held = round_up(value.bytes, costs.grain_bytes);
     const bool outside = value.run < 0;
     const plan::OpFacts* op = outside ? nullptr : &facts.ops.at(costs.runs[value.run].op);
@@ -74,7 +74,7 @@ Storages find_storages(const plan::ProgramFacts& facts, const StepCosts& costs) 
                           value.bytes, held, outside});
     all.bytes.push_back(outside ? 0 : held);
   }
-  for (const StepCosts::Run& run : costs.runs) {
+  for (const RecordedOpCosts::Run& run : costs.runs) {
     size_t made = 0;
     for (const int written : run.writes)
       if (!all.values[written].outside && made < run.makes.size())
@@ -92,11 +92,11 @@ FlattenedLists::FlattenedLists(const std::vector<std::vector<int>>& lists) {
   }
 }
 
-StepSimulationTables::StepSimulationTables(const plan::ProgramFacts& facts, const StepCosts& costs)
-    : reads(lists_of(costs, &StepCosts::Run::reads)),
-      makes(lists_of(costs, &StepCosts::Run::makes)),
-      writes(lists_of(costs, &StepCosts::Run::writes)),
-      saves(lists_of(costs, &StepCosts::Run::saves)),
+StepSimulationTables::StepSimulationTables(const plan::ProgramFacts& facts, const RecordedOpCosts& costs)
+    : reads(lists_of(costs, &RecordedOpCosts::Run::reads)),
+      makes(lists_of(costs, &RecordedOpCosts::Run::makes)),
+      writes(lists_of(costs, &RecordedOpCosts::Run::writes)),
+      saves(lists_of(costs, &RecordedOpCosts::Run::saves)),
       last_reads({}),
       never_read({}) {
   Storages all = find_storages(facts, costs);
@@ -117,8 +117,8 @@ StepSimulationTables::StepSimulationTables(const plan::ProgramFacts& facts, cons
   const bool on_cpu = costs.grain_bytes == 1;
   op_bytes.resize(facts.ops.size());
   for (size_t i = 0; i < costs.runs.size(); ++i) {
-    const StepCosts::Run& run = costs.runs[i];
-    const StepCosts::IssueTime issue = issues ? costs.issue.runs[i] : StepCosts::IssueTime{run.host_ms};
+    const RecordedOpCosts::Run& run = costs.runs[i];
+    const RecordedOpCosts::IssueTime issue = issues ? costs.issue.runs[i] : RecordedOpCosts::IssueTime{run.host_ms};
     const plan::OpFacts& op = facts.ops.at(run.op);
     const int64_t generator = op.random && on_cpu ? kCpuGenerator : 0;
     int64_t made = 0, taken_bytes = 0;

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/plan/facts/program_facts.h"
-#include "core/plan/facts/step_costs.h"
+#include "core/plan/facts/recorded_op_costs.h"
 
 namespace memtune::planner {
 
@@ -28,13 +28,13 @@ struct StepSimulationTables {
     int block = -1;   // of the op that made it; -1 also for values from outside of the step
     int output = 0;   // of the op, a list counts as one; kPrivateSave
     int storage = 0;  // values with the same number share memory
-    int cast_of = plan::StepCosts::kNoCast;
+    int cast_of = plan::RecordedOpCosts::kNoCast;
     int64_t bytes = 0;       // as requested
     int64_t held_bytes = 0;  // as allocated, at least
     bool outside = false;
     bool in_place = false;  // in the storage of an earlier value
     // Autocast caches it until the end of the forward.
-    bool cached() const { return cast_of == plan::StepCosts::kCastOfOther && run >= 0; }
+    bool cached() const { return cast_of == plan::RecordedOpCosts::kCastOfOther && run >= 0; }
   };
   struct Run {
     int op = 0, block = -1;
@@ -44,17 +44,17 @@ struct StepSimulationTables {
     int64_t own_bytes = 0, scratch_bytes = 0;  // scratch: the part that is not its outputs
     int64_t before_bytes = 0;
     double ms = 0, host_ms = 0;  // scaled so that the recorded step takes step_ms
-    bool host_waits = false;     // see StepCosts::IssueTime
+    bool host_waits = false;     // see RecordedOpCosts::IssueTime
   };
 
-  StepSimulationTables(const plan::ProgramFacts& facts, const plan::StepCosts& costs);
+  StepSimulationTables(const plan::ProgramFacts& facts, const plan::RecordedOpCosts& costs);
 
   std::vector<Value> values;
   std::vector<Run> runs;
   std::vector<int64_t> storage_bytes;  // by storage, as allocated, at least; 0: not of the step
   std::vector<int64_t> op_bytes;       // by op: the largest own_bytes
   double scale = 1;                    // factor on recorded times
-  bool issues = false;                 // there are StepCosts::IssueTimes
+  bool issues = false;                 // there are RecordedOpCosts::IssueTimes
   double hook_ms = 0;                  // host time of the engines for each op and unpack, of plans that use them
   double pass_ms = 0, idle_ms = 0;     // see StepCostsWithHostWaits; scaled
   double cast_bytes_per_ms = 0;        // read and written; 0: not known

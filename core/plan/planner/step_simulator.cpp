@@ -4,18 +4,18 @@
 
 namespace memtune::planner {
 
-using plan::StepCosts;
+using plan::RecordedOpCosts;
 
 namespace {
 
 int unit_block(const StepSimulationTables::Run& run) {
   if (run.block >= 0) return run.block;
-  return run.after_blocks ? StepCosts::StateUnit::kBehind : StepCosts::StateUnit::kBefore;
+  return run.after_blocks ? RecordedOpCosts::StateUnit::kBehind : RecordedOpCosts::StateUnit::kBefore;
 }
 
 }  // namespace
 
-StepSimulator::StepSimulator(const StepSimulationTables& tables, const StepCosts& costs,
+StepSimulator::StepSimulator(const StepSimulationTables& tables, const RecordedOpCosts& costs,
                              const UnmodelledMemory& unmodelled, const plan::Plan& plan,
                              schedule::LearnedOffloadSchedule& schedule, SimulatedCachingAllocator& cache,
                              const AllowedOffloadTiers& tiers, const StepState& before)
@@ -74,26 +74,26 @@ void StepSimulator::backward() {
   size_t read = 0;
   for (size_t i = 0; i < costs_.moments.size(); ++i) {
     read_units(read, i);
-    const StepCosts::Moment& moment = costs_.moments[i];
+    const RecordedOpCosts::Moment& moment = costs_.moments[i];
     const UnmodelledMemory::Entry& unmodelled = unmodelled_.moments[i];
     states_.read_in_backward(unit_block(tables_.runs[costs_.saved[moment.saved].run]), i);
     memory_.set_unmodelled(without_moved(unmodelled.before_bytes));
     held_.moments[i].before_bytes = memory_.held_bytes();
-    if (moment.kind == StepCosts::Moment::Kind::unpack)
+    if (moment.kind == RecordedOpCosts::Moment::Kind::unpack)
       values_.unpack(moment.saved);
     else
       values_.end(moment.saved);
     held_.moments[i].peak_bytes = memory_.held_bytes();
     held_.moments[i].gathered_bytes = gathers_.needed_bytes();
     update_peak(unmodelled);
-    if (moment.kind == StepCosts::Moment::Kind::unpack || !tables_.issues)
+    if (moment.kind == RecordedOpCosts::Moment::Kind::unpack || !tables_.issues)
       clock_.run(moment.ms * scale_, tables_.moment_host_ms[i]);
     if (tables_.issues && costs_.issue.moments[i].waits) clock_.read_result();
     note(costs_.runs.size() + i);
   }
   states_.end_backward();
   if (tables_.issues) {
-    SimulatedClock end = clock_;
+    SimulatedComputeAndHostClock end = clock_;
     const double left = 1 - states_.updated_share();
     end.run_parts(left * costs_.after_ms * scale_, left * costs_.issue.after_ms * scale_);
     end_ms_ = end.compute;

@@ -7,7 +7,7 @@
 #include "core/plan/planner/saved_activation_simulator.h"
 #include "core/plan/planner/simulated_device_memory.h"
 #include "core/plan/planner/simulated_host_tier.h"
-#include "core/plan/planner/simulated_step_overheads.h"
+#include "core/plan/planner/simulated_step_cost_log.h"
 #include "core/plan/planner/state_offload_simulator.h"
 #include "core/plan/planner/transfer_simulator.h"
 #include "core/plan/planner/unmodelled_memory.h"
@@ -26,19 +26,20 @@ class StepSimulator {
 
   // All arguments but `tiers` and `before` must outlive it. `schedule`: learning, or learned. `cache`: as earlier steps
   // left it.
-  StepSimulator(const StepSimulationTables& tables, const plan::StepCosts& costs, const UnmodelledMemory& unmodelled,
-                const plan::Plan& plan, schedule::LearnedOffloadSchedule& schedule, SimulatedCachingAllocator& cache,
-                const AllowedOffloadTiers& tiers, const StepState& before);
-  StepSimulator(const StepSimulationTables& tables, const plan::StepCosts& costs, const UnmodelledMemory& unmodelled,
-                const plan::Plan& plan, schedule::LearnedOffloadSchedule& schedule, SimulatedCachingAllocator& cache)
+  StepSimulator(const StepSimulationTables& tables, const plan::RecordedOpCosts& costs,
+                const UnmodelledMemory& unmodelled, const plan::Plan& plan, schedule::LearnedOffloadSchedule& schedule,
+                SimulatedCachingAllocator& cache, const AllowedOffloadTiers& tiers, const StepState& before);
+  StepSimulator(const StepSimulationTables& tables, const plan::RecordedOpCosts& costs,
+                const UnmodelledMemory& unmodelled, const plan::Plan& plan, schedule::LearnedOffloadSchedule& schedule,
+                SimulatedCachingAllocator& cache)
       : StepSimulator(tables, costs, unmodelled, plan, schedule, cache, {}, {}) {}
 
   // `log` is filled by play(); null: no log.
-  void keep_log(SimulatedStepOverheads* log) { log_ = log; }
+  void keep_log(SimulatedStepCostLog* log) { log_ = log; }
   void simulate_step();
   void forward();
   const SimulatedDeviceMemory& memory() const { return memory_; }
-  const SimulatedClock& clock() const { return clock_; }
+  const SimulatedComputeAndHostClock& clock() const { return clock_; }
   const SavedActivationSimulator& values() const { return values_; }
   const TransferSimulator& copies() const { return copies_; }
   const SimulatedHostTier& tier() const { return tier_; }
@@ -48,7 +49,7 @@ class StepSimulator {
     return {copies_.schedule().largest_bytes(), tier_.counters().put_bytes, gathers_.next_step_state(),
             states_.next_step_state()};
   }
-  double end_ms() const { return end_ms_; }  // with the optimizer; only with StepCosts::IssueTimes
+  double end_ms() const { return end_ms_; }  // with the optimizer; only with RecordedOpCosts::IssueTimes
   int64_t forward_peak() const { return forward_peak_; }
   // Bytes that the values held at each entry. A moment has two numbers: before it and after it (as peak_bytes).
   const UnmodelledMemory& held() const { return held_; }
@@ -62,12 +63,12 @@ class StepSimulator {
   void note(size_t entry);
   int64_t without_moved(int64_t unmodelled) const { return std::max<int64_t>(0, unmodelled - states_.moved_bytes()); }
 
-  const plan::StepCosts& costs_;
+  const plan::RecordedOpCosts& costs_;
   const UnmodelledMemory& unmodelled_;
   const StepSimulationTables& tables_;
   const double scale_;
   SimulatedDeviceMemory memory_;
-  SimulatedClock clock_;
+  SimulatedComputeAndHostClock clock_;
   SimulatedHostTier tier_;
   TransferSimulator copies_;
   GatherSimulator gathers_;
@@ -76,7 +77,7 @@ class StepSimulator {
   UnmodelledMemory held_;
   int64_t forward_peak_ = 0;
   double end_ms_ = 0;
-  SimulatedStepOverheads* log_ = nullptr;
+  SimulatedStepCostLog* log_ = nullptr;
   double noted_rerun_ms_ = 0, noted_wait_ms_ = 0;
   int64_t noted_peak_bytes_ = 0;
   size_t peak_entry_ = 0;

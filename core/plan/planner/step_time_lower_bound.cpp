@@ -9,7 +9,7 @@
 namespace memtune::planner {
 namespace {
 
-using plan::StepCosts;
+using plan::RecordedOpCosts;
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr int kNone = -1, kLast = std::numeric_limits<int>::max();
@@ -39,7 +39,7 @@ struct ForwardUse {
 
 }  // namespace
 
-StepTimeLowerBound::StepTimeLowerBound(const StepSimulationTables& tables, const StepCosts& costs,
+StepTimeLowerBound::StepTimeLowerBound(const StepSimulationTables& tables, const RecordedOpCosts& costs,
                                        const UnmodelledMemory& unmodelled, int64_t offload_min_bytes)
     : step_ms_(costs.step_ms),
       out_ms_(ms_a_byte(costs.out_gb_per_s)),
@@ -57,7 +57,7 @@ bool StepTimeLowerBound::Need::may_be_offloaded(int entry) const {
   return std::ranges::any_of(offloaded, [=](const Span& span) { return span.first <= entry && entry <= span.last; });
 }
 
-void StepTimeLowerBound::find_needs(const StepSimulationTables& tables, const StepCosts& costs) {
+void StepTimeLowerBound::find_needs(const StepSimulationTables& tables, const RecordedOpCosts& costs) {
   const int runs = static_cast<int>(costs.runs.size());
   const size_t storages = tables.storage_bytes.size();
   const ForwardUse forward(tables);
@@ -65,9 +65,9 @@ void StepTimeLowerBound::find_needs(const StepSimulationTables& tables, const St
   std::vector<int> last_asked(storages, kNone), asked(costs.saved.size(), kNone), value_of(storages, kNone);
   std::vector<char> wanted(tables.values.size()), is_several(storages);
   for (int i = 0; i < static_cast<int>(costs.moments.size()); ++i) {
-    const StepCosts::Moment& moment = costs.moments[i];
+    const RecordedOpCosts::Moment& moment = costs.moments[i];
     const int value = costs.saved[moment.saved].value, storage = tables.values[value].storage;
-    if (moment.kind == StepCosts::Moment::Kind::unpack) {
+    if (moment.kind == RecordedOpCosts::Moment::Kind::unpack) {
       wanted[value] = 1;
       is_several[storage] |= value_of[storage] != kNone && value_of[storage] != value;
       value_of[storage] = value;
@@ -114,16 +114,16 @@ void StepTimeLowerBound::add_need(Need need, std::vector<Span> there, int last_a
 // as free.
 void StepTimeLowerBound::add_pieces(int value, const ValueRecomputeCostCurves& prices) {
   const int need = static_cast<int>(needs_.size()) - 1, until = prices.last_read(value);
-  const std::vector<RecomputeCostSegment>& pieces = prices.of(value);
+  const std::vector<RecomputeCostCurveSegment>& pieces = prices.of(value);
   if (pieces.empty()) return;
-  for (const RecomputeCostSegment& piece : pieces) pieces_.push_back({piece, need, until + 1, kLast});
+  for (const RecomputeCostCurveSegment& piece : pieces) pieces_.push_back({piece, need, until + 1, kLast});
   if (until >= 0) pieces_.push_back({{static_cast<double>(needs_[need].bytes), 0}, need, 0, until});
 }
 
 // The host may see a copy as ended before compute gets to that point. This lead counts as time before the entry.
-void StepTimeLowerBound::set_entries(const StepSimulationTables& tables, const StepCosts& costs,
+void StepTimeLowerBound::set_entries(const StepSimulationTables& tables, const RecordedOpCosts& costs,
                                      const UnmodelledMemory& unmodelled) {
-  const StepCosts issued = issue_step(costs).costs;
+  const RecordedOpCosts issued = issue_step(costs).costs;
   const auto host_ms_of = [&](double host_ms, double ms) { return tables.issues ? ms : host_ms; };
   double compute = 0, host = 0, ahead = 0;
   if (!tables.issues)

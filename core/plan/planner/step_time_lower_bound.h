@@ -12,7 +12,7 @@
 #include <optional>
 #include <vector>
 
-#include "core/plan/facts/step_costs.h"
+#include "core/plan/facts/recorded_op_costs.h"
 #include "core/plan/planner/step_predictor.h"
 #include "core/plan/planner/step_simulation_tables.h"
 #include "core/plan/planner/value_recompute_cost_curves.h"
@@ -23,7 +23,7 @@ class StepTimeLowerBound {
  public:
   // Keeps no reference to the arguments. The bound holds for plans that offload no value smaller than
   // `offload_min_bytes`.
-  StepTimeLowerBound(const StepSimulationTables& tables, const plan::StepCosts& costs,
+  StepTimeLowerBound(const StepSimulationTables& tables, const plan::RecordedOpCosts& costs,
                      const UnmodelledMemory& unmodelled, int64_t offload_min_bytes);
 
   // No plan within both budgets is predicted to be faster (`host_budget_bytes` 0: no limit). Nothing: no plan fits.
@@ -41,7 +41,7 @@ class StepTimeLowerBound {
     std::vector<Span> offloaded = {};
     bool may_be_offloaded(int entry) const;
   };
-  struct Piece : RecomputeCostSegment {
+  struct Piece : RecomputeCostCurveSegment {
     int need = 0, first_entry = 0, last_entry = 0;  // applies from one to the other
   };
   struct Entry {
@@ -49,17 +49,17 @@ class StepTimeLowerBound {
     double before_ms = 0, behind_ms = 0;  // of compute, with everything kept
   };
 
-  void find_needs(const StepSimulationTables& tables, const plan::StepCosts& costs);
+  void find_needs(const StepSimulationTables& tables, const plan::RecordedOpCosts& costs);
   void add_need(Need need, std::vector<Span> there, int last_asked);
   void add_pieces(int value, const ValueRecomputeCostCurves& prices);
-  void set_entries(const StepSimulationTables& tables, const plan::StepCosts& costs,
+  void set_entries(const StepSimulationTables& tables, const plan::RecordedOpCosts& costs,
                    const UnmodelledMemory& unmodelled);
   bool is_summit(size_t entry) const;
   std::optional<double> more_ms(size_t entry, int64_t bytes, int64_t host_budget_bytes) const;
 
   double step_ms_, out_ms_, in_ms_;  // of a step with everything kept; of copying a byte
   double idle_ms_;                   // what the device of that step waits for the host; extra time may fill it
-  double slowdown_;                  // StepCosts::copy_slowdown, at most 1: overlap costs no more than waiting
+  double slowdown_;                  // RecordedOpCosts::copy_slowdown, at most 1: overlap costs no more than waiting
   int passes_;
   int64_t offload_min_bytes_;
   std::vector<Need> needs_;

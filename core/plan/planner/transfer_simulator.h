@@ -1,16 +1,16 @@
-// Simulated copies between device and host, on counted bytes and two clocks. TransferSchedule decides, as in the
-// engine. Each direction is a queue: a batch starts when it is issued and the batch before it has ended. Unknown
+// Simulated copies between device and host, on counted bytes and two clocks. ActivationTransferScheduler decides, as in
+// the engine. Each direction is a queue: a batch starts when it is issued and the batch before it has ended. Unknown
 // bandwidths are infinite.
 #pragma once
 
 #include <deque>
 #include <span>
 
-#include "core/plan/planner/simulated_clock.h"
+#include "core/plan/planner/simulated_compute_and_host_clock.h"
 #include "core/plan/planner/simulated_device_memory.h"
 #include "core/plan/planner/simulated_host_tier.h"
+#include "core/plan/schedule/activation_transfer_scheduler.h"
 #include "core/plan/schedule/learned_offload_schedule.h"
-#include "core/plan/schedule/transfer_schedule.h"
 #include "core/plan/strategy/plan.h"
 
 namespace memtune::planner {
@@ -24,8 +24,8 @@ class TransferSimulator final : private schedule::TransferBackend {
 
   // All arguments but `link` must outlive it. `largest_bytes`: of the largest transfer of earlier steps.
   TransferSimulator(const plan::TransferSettings& settings, const Link& link, SimulatedDeviceMemory& memory,
-                    SimulatedClock& clock, SimulatedHostTier& tier, schedule::LearnedOffloadSchedule& learned,
-                    int64_t largest_bytes)
+                    SimulatedComputeAndHostClock& clock, SimulatedHostTier& tier,
+                    schedule::LearnedOffloadSchedule& learned, int64_t largest_bytes)
       : settings_(settings),
         link_(link),
         memory_(memory),
@@ -36,8 +36,8 @@ class TransferSimulator final : private schedule::TransferBackend {
   TransferSimulator(const TransferSimulator&) = delete;
   TransferSimulator& operator=(const TransferSimulator&) = delete;
 
-  schedule::TransferSchedule& schedule() { return schedule_; }
-  const schedule::TransferSchedule& schedule() const { return schedule_; }
+  schedule::ActivationTransferScheduler& schedule() { return schedule_; }
+  const schedule::ActivationTransferScheduler& schedule() const { return schedule_; }
   // Returns the number of the transfer. `block`: its source, of `held_bytes`. `op`: that saves it.
   int start_offload(int block, int64_t bytes, int64_t held_bytes, bool on_disk, int op);
   void begin_unpack(const void* node);
@@ -81,10 +81,10 @@ class TransferSimulator final : private schedule::TransferBackend {
   const plan::TransferSettings& settings_;
   const Link link_;
   SimulatedDeviceMemory& memory_;
-  SimulatedClock& clock_;
+  SimulatedComputeAndHostClock& clock_;
   SimulatedHostTier& tier_;
   schedule::LearnedOffloadSchedule& learned_;
-  schedule::TransferSchedule schedule_;
+  schedule::ActivationTransferScheduler schedule_;
   std::deque<Transfer> transfers_;
   double out_free_ = 0, in_free_ = 0, copy_ms_ = 0;
   int64_t out_bytes_ = 0, in_bytes_ = 0;

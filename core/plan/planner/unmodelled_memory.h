@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/plan/facts/step_costs.h"
+#include "core/plan/facts/recorded_op_costs.h"
 #include "core/plan/planner/step_simulation_tables.h"
 
 namespace memtune::planner {
@@ -19,11 +19,11 @@ struct UnmodelledMemory {
   int64_t before_peak_bytes = 0, after_peak_bytes = 0;
   double gather_wait_ms = 0;  // simulated wait of backward for gathers
 
-  static UnmodelledMemory nothing(const plan::StepCosts& costs);
+  static UnmodelledMemory nothing(const plan::RecordedOpCosts& costs);
 };
 
 // Recorded bytes minus those that values held under the recorded plan. The step is simulated three times, so that
 // blocks of the allocator are as in later steps.
-UnmodelledMemory find_unmodelled_memory(const StepSimulationTables& tables, const plan::StepCosts& costs);
+UnmodelledMemory find_unmodelled_memory(const StepSimulationTables& tables, const plan::RecordedOpCosts& costs);
 
 }  // namespace memtune::planner

@@ -8,24 +8,24 @@
 namespace memtune::planner {
 namespace {
 
-using plan::StepCosts;
+using plan::RecordedOpCosts;
 
 double bytes_of(const StepSimulationTables::Value& value) { return static_cast<double>(value.held_bytes); }
 
 bool is_cast(const StepSimulationTables::Value& value) {
-  return value.output == kPrivateSave && value.cast_of != StepCosts::kNoCast;
+  return value.output == kPrivateSave && value.cast_of != RecordedOpCosts::kNoCast;
 }
 
-double ratio(const RecomputeCostSegment& piece) { return piece.ms / piece.bytes; }
+double ratio(const RecomputeCostCurveSegment& piece) { return piece.ms / piece.bytes; }
 
 constexpr size_t kMaxPieces = 64;  // of a value; without a limit, sums over inputs keep growing
 
 // Sorts by ms per byte. If there are too many, pairs are merged at the lower price, which never exceeds their time.
-void sort_few(std::vector<RecomputeCostSegment>& pieces) {
+void sort_few(std::vector<RecomputeCostCurveSegment>& pieces) {
   std::ranges::sort(pieces, {}, ratio);
   while (pieces.size() > kMaxPieces) {
     for (size_t i = 0; i + 1 < pieces.size(); i += 2) {
-      const RecomputeCostSegment &cheap = pieces[i], &dear = pieces[i + 1];
+      const RecomputeCostCurveSegment &cheap = pieces[i], &dear = pieces[i + 1];
       pieces[i / 2] = {cheap.bytes + dear.bytes, cheap.ms + dear.bytes * ratio(cheap)};
     }
     if (pieces.size() % 2 == 1) pieces[pieces.size() / 2] = pieces.back();
@@ -88,7 +88,7 @@ ValueRecomputeCostCurves::Known ValueRecomputeCostCurves::find(const StepSimulat
     known.largest_bytes = std::max(known.largest_bytes, of_input.largest_bytes);
     const double part = 1.0 / std::max(1, readers_[input]);
     inputs_bytes += part * bytes_of(tables_.values[input]);
-    for (const RecomputeCostSegment& piece : of_input.pieces)
+    for (const RecomputeCostCurveSegment& piece : of_input.pieces)
       known.pieces.push_back({part * piece.bytes, part * piece.ms});
   }
   const double own_bytes = bytes_of(value) - inputs_bytes, ms = own_ms(value);
@@ -101,7 +101,7 @@ ValueRecomputeCostCurves::Known ValueRecomputeCostCurves::find(const StepSimulat
   double left = bytes_of(value);
   size_t used = 0;
   for (; used < known.pieces.size() && left > 0; ++used) {
-    RecomputeCostSegment& piece = known.pieces[used];
+    RecomputeCostCurveSegment& piece = known.pieces[used];
     const double share = std::min(1.0, left / piece.bytes), taken = share * piece.bytes;
     left -= taken;
     piece = {taken, share * piece.ms + ms * taken / bytes_of(value)};

@@ -11,7 +11,7 @@
 namespace memtune::planner {
 
 // Freed bytes and the ms to recompute them. A part of the bytes takes the same part of the ms.
-struct RecomputeCostSegment {
+struct RecomputeCostCurveSegment {
   double bytes = 0, ms = 0;
 };
 
@@ -22,7 +22,7 @@ class ValueRecomputeCostCurves {
   ValueRecomputeCostCurves(const StepSimulationTables& tables, std::vector<char> wanted);
 
   // They add up to the bytes of the value, cheapest first. Empty: the value cannot be recomputed.
-  const std::vector<RecomputeCostSegment>& of(int value) const { return known_[value].pieces; }
+  const std::vector<RecomputeCostCurveSegment>& of(int value) const { return known_[value].pieces; }
   // Bytes of the largest value among this one and inputs that the pieces count as freed. Each of them could be
   // offloaded instead.
   int64_t largest_bytes(int value) const { return known_[value].largest_bytes; }
@@ -31,7 +31,7 @@ class ValueRecomputeCostCurves {
 
  private:
   struct Known {
-    std::vector<RecomputeCostSegment> pieces;
+    std::vector<RecomputeCostCurveSegment> pieces;
     int last_read = -1;
     int64_t largest_bytes = 0;
   };

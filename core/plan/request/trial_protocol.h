@@ -19,7 +19,7 @@
 //   {"frame": "facts", "facts": ProgramFacts, "inputs": ["tokens:int64[2,128]<256"], "loss": "next_token",
 //    "origin": trace::Origin}
 //   {"frame": "result", "measurement": Measurement}     also for device_oom, nan, mismatch, with the reason
-//   {"frame": "trained", "training": TrainingResult}
+//   {"frame": "trained", "training": TrainingRunResult}
 //   {"frame": "saves", "saves": StateSaveMeasurement}
 //   {"frame": "doctor", "checks": [{"name": "CUPTI", "status": "ok|warn|fail", "detail": "...", "fix": "..."}]}
 //   {"frame": "machine", "machine": MachineProfile}

@@ -86,12 +86,12 @@ struct TrainingSettings {
 void check_training(const TrainingSettings& training);
 
 // How one process runs a trial, and where it writes.
-struct TrialProcessOptions {
+struct TrialFilesAndRank {
   std::string reference;        // file with the baseline's loss and gradients, written by the first trial; "": none
   bool gradients = false;       // a new reference has gradients, not their hashes alone
   bool only_gradients = false;  // the trial writes a reference with gradients, even if there is one, and ends
   std::string trace;            // output file; "": none
-  std::string costs;            // output file for StepCosts, for plans without offloading; "": none
+  std::string costs;            // output file for RecordedOpCosts, for plans without offloading; "": none
   int rank = 0;                 // of this process, below training.ranks
   std::string rendezvous;       // of the ranks: a file, or "tcp://host:port"; "": one rank only
   std::string address;          // of this machine, for other ranks; "": the loopback device
@@ -105,7 +105,7 @@ struct TrialRequest {
   ModelAndInputSource model;
   TrainingSettings training;
   Plan plan;
-  TrialProcessOptions envelope;
+  TrialFilesAndRank envelope;
 };
 
 void to_json(nlohmann::json& json, const TrialRequest& request);

@@ -101,20 +101,19 @@ class SaveList {
 std::vector<bool> covered_blocks(const StrategyPart& part, const ProgramFacts& facts) {
   const BlockSet& blocks = part.blocks();
   const bool first = part.info().preset && part.info().preset->layers_first;
-  const int64_t every =
-      part.has(StrategyParameterKind::every) ? part.count(StrategyParameterKind::every) : part.every();
+  const int64_t every = part.has(StrategyParameterId::every) ? part.count(StrategyParameterId::every) : part.every();
   std::vector<bool> covered(facts.blocks.size());
   int64_t named = 0;
   for (size_t i = 0; i < covered.size(); ++i)
     if (blocks.contains(static_cast<int>(i)) &&
-        (!first || static_cast<int>(i) < part.count(StrategyParameterKind::layers)))
+        (!first || static_cast<int>(i) < part.count(StrategyParameterId::layers)))
       covered[i] = named++ % every == 0;
   return covered;
 }
 
 int segment_of(const StrategyPart& part) {
-  if (part.info().preset) return part.info().preset->layers_together ? part.count(StrategyParameterKind::layers) : 1;
-  return part.has(StrategyParameterKind::segment) ? part.count(StrategyParameterKind::segment) : 1;
+  if (part.info().preset) return part.info().preset->layers_together ? part.count(StrategyParameterId::layers) : 1;
+  return part.has(StrategyParameterId::segment) ? part.count(StrategyParameterId::segment) : 1;
 }
 
 class Checkpoint {
@@ -199,7 +198,7 @@ class EveryOtherLinear {
 
 void check_numbers_of_blocks(const StrategyPart& part, const ProgramFacts& facts) {
   const auto blocks = static_cast<int64_t>(facts.blocks.size());
-  for (const StrategyParameterKind parameter : {StrategyParameterKind::every, StrategyParameterKind::layers})
+  for (const StrategyParameterId parameter : {StrategyParameterId::every, StrategyParameterId::layers})
     if (part.has(parameter) && part.count(parameter) > blocks)
       throw UsageError(std::string(part.info().name) + ": " + part.setting(parameter) +
                        " must be at most the number of blocks, " + std::to_string(blocks));
@@ -215,7 +214,7 @@ void place_checkpoint(const StrategyPart& part, const ProgramFacts& facts, const
   check_numbers_of_blocks(part, facts);
   Checkpoint checkpoint(part, facts, draft);
   const TensorPlacement inputs =
-      part.has(StrategyParameterKind::inputs) ? part.place(StrategyParameterKind::inputs) : TensorPlacement::keep;
+      part.has(StrategyParameterId::inputs) ? part.place(StrategyParameterId::inputs) : TensorPlacement::keep;
   if (inputs != TensorPlacement::keep)
     checkpoint.place_inputs(inputs);
   else if (input_policy.offloads_activations)
@@ -223,7 +222,7 @@ void place_checkpoint(const StrategyPart& part, const ProgramFacts& facts, const
   if (part.info().preset && part.info().preset->every_linear)
     checkpoint.recompute(EveryOtherLinear());
   else if (part.kind() == StrategyKind::checkpoint_op)
-    checkpoint.recompute([save = SaveList(part.names(StrategyParameterKind::save), facts)](
+    checkpoint.recompute([save = SaveList(part.names(StrategyParameterId::save), facts)](
                              const OpFacts& op, int matmul) { return save.has(op, matmul); });
   else if (part.kind() != StrategyKind::checkpoint_cheap)
     checkpoint.recompute([](const OpFacts&, int) { return false; });

@@ -22,7 +22,7 @@ std::vector<TensorPlacement> effects(const Plan& plan, int64_t min, const OpMemo
   const std::vector<bool> needed = needed_in_backward(graph, draft);
   std::vector<TensorPlacement> places(needed.size(), TensorPlacement::keep);
   for (size_t i = 0; i < needed.size(); ++i) {
-    const MemoryNode& memory = graph.memories()[i];
+    const OpAllocationNode& memory = graph.memories()[i];
     const TensorPlacement place = draft.place(memory);
     if (needed[i] && !(is_offloaded(place) && memory.bytes < min)) places[i] = place;
   }
@@ -39,7 +39,7 @@ int64_t moved(const Plan& plan, int64_t min, const ProgramFacts& facts) {
 }
 
 int64_t moved_with(const Strategy& strategy, int64_t min, const ProgramFacts& facts) {
-  return moved(make_plan(strategy.with(StrategyParameterKind::min, std::to_string(min)), facts), min, facts);
+  return moved(make_plan(strategy.with(StrategyParameterId::min, std::to_string(min)), facts), min, facts);
 }
 
 // "min=64KiB would offload 11 MiB": the largest `min` tried that offloads at least half of what can be offloaded.
@@ -49,19 +49,18 @@ std::string smaller_min(const Strategy& strategy, int64_t min, const ProgramFact
   do {
     min = std::max<int64_t>(1, min / kMinStep);
   } while (min > kLeastMin && 2 * moved_with(strategy, min, facts) < all);
-  const Strategy smaller = strategy.with(StrategyParameterKind::min, std::to_string(min));
+  const Strategy smaller = strategy.with(StrategyParameterId::min, std::to_string(min));
   const StrategyPart& part = *std::ranges::find_if(smaller.parts(), &StrategyPart::is_offload);
-  return part.setting(StrategyParameterKind::min) + " would offload " + format_bytes(moved_with(strategy, min, facts));
+  return part.setting(StrategyParameterId::min) + " would offload " + format_bytes(moved_with(strategy, min, facts));
 }
 
 std::string of_small_values(const Strategy& strategy, const ProgramFacts& facts) {
   const auto& parts = strategy.parts();
   const auto part = std::ranges::find_if(parts, &StrategyPart::is_offload);
-  if (part == parts.end() || !part->has(StrategyParameterKind::min) || part->bytes(StrategyParameterKind::min) <= 1)
+  if (part == parts.end() || !part->has(StrategyParameterId::min) || part->bytes(StrategyParameterId::min) <= 1)
     return "";
-  const std::string smaller = smaller_min(strategy, part->bytes(StrategyParameterKind::min), facts);
-  return smaller.empty() ? ""
-                         : "every activation is below " + part->setting(StrategyParameterKind::min) + "; " + smaller;
+  const std::string smaller = smaller_min(strategy, part->bytes(StrategyParameterId::min), facts);
+  return smaller.empty() ? "" : "every activation is below " + part->setting(StrategyParameterId::min) + "; " + smaller;
 }
 
 // For offloaded checkpoint inputs and for plan files, whose strategies have no parameter `min`.

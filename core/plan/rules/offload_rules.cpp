@@ -19,9 +19,9 @@ class Reach {
  public:
   Reach(const StrategyPart& part, const ProgramFacts& facts)
       : blocks_(part.blocks()),
-        end_(static_cast<int>(facts.blocks.size()) - part.count(StrategyParameterKind::keep_last)),
+        end_(static_cast<int>(facts.blocks.size()) - part.count(StrategyParameterId::keep_last)),
         outside_(blocks_.all() && !is_group(part)),
-        head_(part.has(StrategyParameterKind::head) && part.word(StrategyParameterKind::head) == "move") {}
+        head_(part.has(StrategyParameterId::head) && part.word(StrategyParameterId::head) == "move") {}
 
   bool has(const OpFacts& op) const {
     if (!makes_values(op)) return false;
@@ -48,7 +48,7 @@ class Kinds {
       of_op_.emplace_back(name, seen[{op.block, name}]++);
     }
   }
-  Kind of(const MemoryNode& memory) const {
+  Kind of(const OpAllocationNode& memory) const {
     const auto& [name, number] = of_op_[memory.op];
     return {name, number, memory.output};
   }
@@ -60,9 +60,9 @@ class Kinds {
 class Share {
  public:
   Share(const StrategyPart& part, const ProgramFacts& facts, const OpMemoryAccessGraph& graph, PlanDraft& draft)
-      : tier_(part.place(StrategyParameterKind::tier)),
-        fraction_(part.share(StrategyParameterKind::fraction)),
-        min_bytes_(part.bytes(StrategyParameterKind::min)),
+      : tier_(part.place(StrategyParameterId::tier)),
+        fraction_(part.share(StrategyParameterId::fraction)),
+        min_bytes_(part.bytes(StrategyParameterId::min)),
         facts_(facts),
         graph_(graph),
         draft_(draft),
@@ -80,7 +80,7 @@ class Share {
   }
 
  private:
-  const MemoryNode& at(int memory) const { return graph_.memories()[memory]; }
+  const OpAllocationNode& at(int memory) const { return graph_.memories()[memory]; }
   // If nothing was measured, all memories count the same.
   double size(int memory) const { return graph_.measured() ? static_cast<double>(at(memory).bytes) : 1; }
 
@@ -145,7 +145,7 @@ class Share {
 // loss is not part of the model.
 class Hooked {
  public:
-  Hooked(const EnginePreset& preset, const ProgramFacts& facts)
+  Hooked(const ThirdPartyEnginePreset& preset, const ProgramFacts& facts)
       : hooks_(preset.hooks), end_(static_cast<int>(facts.blocks.size()) - preset.keep_last) {
     for (const OpFacts& op : facts.ops)
       if (op.after_blocks && is_matmul(op) && !is_loss(op)) output_ = &op;
@@ -167,7 +167,7 @@ class Hooked {
   const OpFacts* output_ = nullptr;
 };
 
-void offload_saves(const EnginePreset& preset, const ProgramFacts& facts, PlanDraft& draft) {
+void offload_saves(const ThirdPartyEnginePreset& preset, const ProgramFacts& facts, PlanDraft& draft) {
   const Hooked hooked(preset, facts);
   for (size_t i = 0; i < facts.ops.size(); ++i)
     if (makes_values(facts.ops[i]) && hooked.has(facts.ops[i])) draft.offload_saves(static_cast<int>(i));
@@ -175,8 +175,8 @@ void offload_saves(const EnginePreset& preset, const ProgramFacts& facts, PlanDr
 
 void check_keep_last(const StrategyPart& part, const ProgramFacts& facts) {
   const size_t blocks = facts.blocks.size();
-  if (part.count(StrategyParameterKind::keep_last) > static_cast<int>(blocks))
-    throw UsageError(std::string(part.info().name) + ": " + part.setting(StrategyParameterKind::keep_last) +
+  if (part.count(StrategyParameterId::keep_last) > static_cast<int>(blocks))
+    throw UsageError(std::string(part.info().name) + ": " + part.setting(StrategyParameterId::keep_last) +
                      " must be at most the number of blocks, " + std::to_string(blocks));
 }
 
@@ -185,16 +185,15 @@ void check_keep_last(const StrategyPart& part, const ProgramFacts& facts) {
 TransferSettings transfer_settings(const StrategyPart& part) {
   if (part.info().preset) return part.info().preset->transfer;
   TransferSettings transfer;
-  transfer.pinned = part.word(StrategyParameterKind::memory) == "pinned";
+  transfer.pinned = part.word(StrategyParameterId::memory) == "pinned";
   transfer.side_stream = part.kind() != StrategyKind::offload_sync;
-  transfer.min_bytes = part.bytes(StrategyParameterKind::min);
-  if (part.has(StrategyParameterKind::stash)) transfer.stash_bytes = part.bytes(StrategyParameterKind::stash);
-  transfer.prefetch_bytes =
-      part.kind() == StrategyKind::offload_stream ? part.bytes(StrategyParameterKind::prefetch) : 0;
+  transfer.min_bytes = part.bytes(StrategyParameterId::min);
+  if (part.has(StrategyParameterId::stash)) transfer.stash_bytes = part.bytes(StrategyParameterId::stash);
+  transfer.prefetch_bytes = part.kind() == StrategyKind::offload_stream ? part.bytes(StrategyParameterId::prefetch) : 0;
   if (!is_group(part)) return transfer;
   transfer.schedule = OffloadGranularity::block;
-  transfer.groups_in_flight = part.count(StrategyParameterKind::in_flight);
-  transfer.prefetch_blocks = part.count(StrategyParameterKind::prefetch);
+  transfer.groups_in_flight = part.count(StrategyParameterId::in_flight);
+  transfer.prefetch_blocks = part.count(StrategyParameterId::prefetch);
   return transfer;
 }
 
@@ -203,8 +202,8 @@ void place_offload(const StrategyPart& part, const ProgramFacts& facts, const Op
   if (part.info().preset) return offload_saves(*part.info().preset, facts, draft);
   check_keep_last(part, facts);
   const Reach reach(part, facts);
-  if (part.share(StrategyParameterKind::fraction) < 1) return Share(part, facts, graph, draft).place(reach);
-  const TensorPlacement tier = part.place(StrategyParameterKind::tier);
+  if (part.share(StrategyParameterId::fraction) < 1) return Share(part, facts, graph, draft).place(reach);
+  const TensorPlacement tier = part.place(StrategyParameterId::tier);
   for (size_t i = 0; i < facts.ops.size(); ++i)
     if (reach.has(facts.ops[i])) draft.fill(static_cast<int>(i), tier, tier);
 }

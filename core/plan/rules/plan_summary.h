@@ -18,15 +18,15 @@ struct PlacementTotal {
 };
 
 // Activations that backward needs. Recomputed ones count with the bytes they would take.
-struct BlockRangePlacements {
+struct BlockRangePlacementTotals {
   std::string blocks;                  // "0-3" (neighbours with equal sums share a row), "before", "behind"
   std::array<PlacementTotal, 4> sums;  // indexed by Place
 };
 
 struct PlanSummary {
   bool measured = false;  // if false, all values count, and bytes are unknown
-  std::vector<BlockRangePlacements> rows;
-  BlockRangePlacements total;
+  std::vector<BlockRangePlacementTotals> rows;
+  BlockRangePlacementTotals total;
 };
 
 PlanSummary summarize(const Plan& plan, const ProgramFacts& facts);

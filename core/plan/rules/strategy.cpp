@@ -45,7 +45,7 @@ void take_settings(const Strategy& strategy, Plan& plan) {
 // A preset's engine offloads inputs that checkpoints keep in the same way as all saved tensors.
 CheckpointInputPolicy handed_over(const Strategy& strategy) {
   for (const StrategyPart& part : strategy.parts())
-    if (const EnginePreset* preset = part.info().preset; preset && (preset->inputs || part.is_offload()))
+    if (const ThirdPartyEnginePreset* preset = part.info().preset; preset && (preset->inputs || part.is_offload()))
       return {true, preset->keep_last};
   return {};
 }
@@ -58,9 +58,9 @@ void place_states(const StrategyPart& part, const ProgramFacts& facts, std::vect
   };
   for (size_t i = 0; i < facts.blocks.size(); ++i)
     if (part.blocks().contains(static_cast<int>(i)))
-      add(facts.blocks[i].region, part.place(StrategyParameterKind::parameters),
-          part.place(StrategyParameterKind::moments));
-  const std::string& outside = part.word(StrategyParameterKind::outside);
+      add(facts.blocks[i].region, part.place(StrategyParameterId::parameters),
+          part.place(StrategyParameterId::moments));
+  const std::string& outside = part.word(StrategyParameterId::outside);
   if (std::ranges::count(states, kOutsideUnits, &StatePlacement::unit) > 0 || outside == "keep") return;
   add(kOutsideUnits, outside == "host" ? TensorPlacement::host : TensorPlacement::keep, TensorPlacement::host);
 }
@@ -84,7 +84,7 @@ Plan make_plan(const Strategy& strategy, const ProgramFacts& facts) {
       place_offload(part, facts, graph, draft);
   }
   plan.nested = std::ranges::any_of(strategy.parts(), [](const StrategyPart& part) {
-    return part.has(StrategyParameterKind::segment) && part.count(StrategyParameterKind::segment) > 1;
+    return part.has(StrategyParameterId::segment) && part.count(StrategyParameterId::segment) > 1;
   });
   plan.placements = draft.placements();
   return plan;

@@ -36,7 +36,7 @@ class ActivationOffloadScheduler {
   void end_block();
   void begin_head();
   void end_forward();
-  // See TransferSchedule.
+  // See ActivationTransferScheduler.
   void make_room(int64_t bytes);
   void before_overwrite(OffloadedActivation& transfer);
   void evict_all();

@@ -21,7 +21,7 @@ class ActivationReloadScheduler {
 
   void begin_step();
   void add(OffloadedActivation& transfer);
-  // Forward enters a block, after `group` blocks. See TransferSchedule.
+  // Forward enters a block, after `group` blocks. See ActivationTransferScheduler.
   void begin_block(int block, int group);
   void end_forward(int group);
   void enter_backward_block(int block);

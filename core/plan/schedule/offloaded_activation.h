@@ -21,7 +21,7 @@
 
 namespace memtune::schedule {
 
-// Users derive from it and own it. It must be forgotten before it is destroyed (TransferSchedule::forget).
+// Users derive from it and own it. It must be forgotten before it is destroyed (ActivationTransferScheduler::forget).
 struct OffloadedActivation {
   enum class State { gathered, stashed, offloaded, reloading, returned };
 

@@ -47,7 +47,7 @@ enum class SharedStoragePolicy {
 std::string to_string(SharedStoragePolicy repeats);
 
 // Engine compatibility flags: where other programs' engines differ from memtune's own. Each is independent of the
-// others. See core/plan/strategy/engine_preset.h.
+// others. See core/plan/strategy/third_party_engine_preset.h.
 struct EngineCompatibilityFlags {
   bool learns = true;            // learns the copy schedule in one step; false: fixed by the flags below
   int prefetch_ops = 0;          // if not learns: reload what this many ops ahead of backward saved, 0 or 1

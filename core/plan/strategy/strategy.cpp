@@ -73,7 +73,7 @@ const StrategyParameterInfo& find_parameter(const StrategyInfo& info, const std:
 }
 
 // Parses one "key=value"; `given` holds the keys before it.
-void parse_parameter(const std::string& text, StrategyPart& part, std::vector<StrategyParameterKind>& given) {
+void parse_parameter(const std::string& text, StrategyPart& part, std::vector<StrategyParameterId>& given) {
   const std::string strategy(part.info().name);
   const size_t equals = text.find('=');
   const std::string name = trim(text.substr(0, equals));
@@ -89,7 +89,7 @@ void parse_parameter(const std::string& text, StrategyPart& part, std::vector<St
 StrategyPart parse_part(const std::string& text) {
   const std::vector<std::string> pieces = split(text, ',');
   StrategyPart part = parse_head(trim(pieces[0]));
-  std::vector<StrategyParameterKind> given;
+  std::vector<StrategyParameterId> given;
   for (size_t i = 1; i < pieces.size(); ++i) parse_parameter(trim(pieces[i]), part, given);
   return part;
 }
@@ -118,11 +118,11 @@ void check_together(const StrategyPart& a, const StrategyPart& b) {
 
 // For a part that offloads its inputs.
 StrategyPart with_inputs_kept(StrategyPart part) {
-  if (part.has(StrategyParameterKind::inputs)) {
-    part.set(StrategyParameterKind::inputs, "keep");
+  if (part.has(StrategyParameterId::inputs)) {
+    part.set(StrategyParameterId::inputs, "keep");
     return part;
   }
-  const int every = part.has(StrategyParameterKind::every) ? part.count(StrategyParameterKind::every) : 1;
+  const int every = part.has(StrategyParameterId::every) ? part.count(StrategyParameterId::every) : 1;
   return StrategyPart(find_strategy(every > 1 ? StrategyKind::checkpoint_every : StrategyKind::checkpoint_full), every);
 }
 
@@ -163,18 +163,18 @@ bool Strategy::offloads_activations() const {
 
 bool Strategy::uses_disk() const {
   return std::ranges::any_of(parts_, [](const StrategyPart& part) {
-    return std::ranges::any_of(std::vector{StrategyParameterKind::inputs, StrategyParameterKind::tier},
-                               [&](StrategyParameterKind parameter) {
+    return std::ranges::any_of(std::vector{StrategyParameterId::inputs, StrategyParameterId::tier},
+                               [&](StrategyParameterId parameter) {
                                  return part.has(parameter) && part.place(parameter) == TensorPlacement::disk;
                                });
   });
 }
 
-Strategy Strategy::with(StrategyParameterKind parameter, const std::string& value) const {
+Strategy Strategy::with(StrategyParameterId parameter, const std::string& value) const {
   return with(parameter, [&](const StrategyPart&) { return value; });
 }
 
-Strategy Strategy::with(StrategyParameterKind parameter,
+Strategy Strategy::with(StrategyParameterId parameter,
                         const std::function<std::string(const StrategyPart& part)>& value) const {
   std::vector<StrategyPart> parts = parts_;
   for (StrategyPart& part : parts)
@@ -218,7 +218,7 @@ Strategy Strategy::with(StrategyKind from, StrategyKind to, int64_t every) const
   for (StrategyPart& part : parts) {
     if (part.kind() != from) continue;
     StrategyPart other(find_strategy(to), every);
-    for (const StrategyParameterKind parameter : part.changed())
+    for (const StrategyParameterId parameter : part.changed())
       if (other.has(parameter)) other.set(parameter, part.text(parameter));
     part = other;
   }

@@ -23,8 +23,8 @@
 #include <vector>
 
 #include "core/plan/strategy/block_set.h"
-#include "core/plan/strategy/engine_preset.h"
 #include "core/plan/strategy/plan.h"
+#include "core/plan/strategy/third_party_engine_preset.h"
 
 namespace memtune::plan {
 
@@ -42,7 +42,7 @@ enum class StrategyKind {
   states_host,
 };
 
-enum class StrategyParameterKind {
+enum class StrategyParameterId {
   inputs,
   save,
   segment,
@@ -67,7 +67,7 @@ enum class StrategyParameterKind {
 enum class StrategyParameterType { words, names, share, count, positive, bytes, blocks };
 
 struct StrategyParameterInfo {
-  StrategyParameterKind parameter;
+  StrategyParameterId parameter;
   std::string_view name;  // "inputs"
   StrategyParameterType form;
   std::string_view words;          // "keep | host | disk"; "" for other forms
@@ -82,7 +82,7 @@ struct StrategyInfo {
   std::string_view name;                              // "checkpoint:full", "checkpoint:every=n"
   std::string_view help;                              // one line
   std::span<const StrategyParameterInfo> parameters;  // in printing order
-  const EnginePreset* preset = nullptr;               // not null: an engine of another program
+  const ThirdPartyEnginePreset* preset = nullptr;     // not null: an engine of another program
 };
 std::span<const StrategyInfo> strategies();
 
@@ -102,27 +102,27 @@ class StrategyPart {
   bool is_states() const;        // of parameters and optimizer states
   bool offloads_inputs() const;  // a checkpoint that offloads its blocks' inputs to the CPU or disk
 
-  bool has(StrategyParameterKind parameter) const;
+  bool has(StrategyParameterId parameter) const;
   // The part must have the parameter, with a value of that form.
-  const std::string& word(StrategyParameterKind parameter) const { return std::get<std::string>(value(parameter)); }
-  TensorPlacement place(StrategyParameterKind parameter) const { return parse_place(word(parameter)); }
-  const std::vector<std::string>& names(StrategyParameterKind parameter) const;
-  double share(StrategyParameterKind parameter) const { return std::get<double>(value(parameter)); }
-  int count(StrategyParameterKind parameter) const { return static_cast<int>(bytes(parameter)); }
-  int64_t bytes(StrategyParameterKind parameter) const { return std::get<int64_t>(value(parameter)); }
-  const BlockSet& blocks() const;                              // all if the part has no parameter `blocks`
-  std::string text(StrategyParameterKind parameter) const;     // in printed form
-  std::string setting(StrategyParameterKind parameter) const;  // "fraction=0.4"
-  std::vector<StrategyParameterKind> changed() const;          // parameters whose value is not the default
+  const std::string& word(StrategyParameterId parameter) const { return std::get<std::string>(value(parameter)); }
+  TensorPlacement place(StrategyParameterId parameter) const { return parse_place(word(parameter)); }
+  const std::vector<std::string>& names(StrategyParameterId parameter) const;
+  double share(StrategyParameterId parameter) const { return std::get<double>(value(parameter)); }
+  int count(StrategyParameterId parameter) const { return static_cast<int>(bytes(parameter)); }
+  int64_t bytes(StrategyParameterId parameter) const { return std::get<int64_t>(value(parameter)); }
+  const BlockSet& blocks() const;                            // all if the part has no parameter `blocks`
+  std::string text(StrategyParameterId parameter) const;     // in printed form
+  std::string setting(StrategyParameterId parameter) const;  // "fraction=0.4"
+  std::vector<StrategyParameterId> changed() const;          // parameters whose value is not the default
 
   // Throws UsageError like Strategy::parse().
-  void set(StrategyParameterKind parameter, const std::string& text);
+  void set(StrategyParameterId parameter, const std::string& text);
 
   bool operator==(const StrategyPart& other) const;
 
  private:
-  const Value& value(StrategyParameterKind parameter) const;
-  size_t index(StrategyParameterKind parameter) const;
+  const Value& value(StrategyParameterId parameter) const;
+  size_t index(StrategyParameterId parameter) const;
 
   const StrategyInfo* info_;
   int64_t every_;
@@ -150,9 +150,8 @@ class Strategy {
   bool uses_disk() const;             // may offload activations to disk
 
   // Copy with one parameter changed in each part that has it. Throws UsageError like parse().
-  Strategy with(StrategyParameterKind parameter, const std::string& value) const;
-  Strategy with(StrategyParameterKind parameter,
-                const std::function<std::string(const StrategyPart& part)>& value) const;
+  Strategy with(StrategyParameterId parameter, const std::string& value) const;
+  Strategy with(StrategyParameterId parameter, const std::function<std::string(const StrategyPart& part)>& value) const;
   // Copies without offloading, or without recomputation; `none` if no part is left. without_offload() replaces presets
   // that offload checkpoint inputs by memtune's own checkpoints. without_recompute() requires checkpoints that keep
   // their inputs on the device.

@@ -101,44 +101,44 @@ bool StrategyPart::is_states() const { return info_->name.starts_with("states=")
 
 bool StrategyPart::offloads_inputs() const {
   if (info_->preset) return info_->preset->inputs;
-  return has(StrategyParameterKind::inputs) && place(StrategyParameterKind::inputs) != TensorPlacement::keep;
+  return has(StrategyParameterId::inputs) && place(StrategyParameterId::inputs) != TensorPlacement::keep;
 }
 
-size_t StrategyPart::index(StrategyParameterKind parameter) const {
+size_t StrategyPart::index(StrategyParameterId parameter) const {
   return static_cast<size_t>(std::ranges::find(info_->parameters, parameter, &StrategyParameterInfo::parameter) -
                              info_->parameters.begin());
 }
 
-bool StrategyPart::has(StrategyParameterKind parameter) const { return index(parameter) < values_.size(); }
+bool StrategyPart::has(StrategyParameterId parameter) const { return index(parameter) < values_.size(); }
 
-const Value& StrategyPart::value(StrategyParameterKind parameter) const { return values_.at(index(parameter)); }
+const Value& StrategyPart::value(StrategyParameterId parameter) const { return values_.at(index(parameter)); }
 
-const std::vector<std::string>& StrategyPart::names(StrategyParameterKind parameter) const {
+const std::vector<std::string>& StrategyPart::names(StrategyParameterId parameter) const {
   return std::get<std::vector<std::string>>(value(parameter));
 }
 
 const BlockSet& StrategyPart::blocks() const {
   static const BlockSet all("all");
-  return has(StrategyParameterKind::blocks) ? std::get<BlockSet>(value(StrategyParameterKind::blocks)) : all;
+  return has(StrategyParameterId::blocks) ? std::get<BlockSet>(value(StrategyParameterId::blocks)) : all;
 }
 
-std::string StrategyPart::text(StrategyParameterKind parameter) const {
+std::string StrategyPart::text(StrategyParameterId parameter) const {
   return std::visit(Text{info_->parameters[index(parameter)].form}, value(parameter));
 }
 
-std::string StrategyPart::setting(StrategyParameterKind parameter) const {
+std::string StrategyPart::setting(StrategyParameterId parameter) const {
   const std::string value = text(parameter);
   return std::string(info_->parameters[index(parameter)].name) + "=" + value;
 }
 
-std::vector<StrategyParameterKind> StrategyPart::changed() const {
-  std::vector<StrategyParameterKind> changed;
+std::vector<StrategyParameterId> StrategyPart::changed() const {
+  std::vector<StrategyParameterId> changed;
   for (size_t i = 0; i < values_.size(); ++i)
     if (values_[i] != default_value(info_->parameters[i])) changed.push_back(info_->parameters[i].parameter);
   return changed;
 }
 
-void StrategyPart::set(StrategyParameterKind parameter, const std::string& text) {
+void StrategyPart::set(StrategyParameterId parameter, const std::string& text) {
   const StrategyParameterInfo& info = info_->parameters[index(parameter)];
   try {
     values_[index(parameter)] = parse_value(info, text);
@@ -154,7 +154,7 @@ bool StrategyPart::operator==(const StrategyPart& other) const {
 std::string to_string(const StrategyPart& part) {
   std::string text(part.info().name);
   if (part.kind() == StrategyKind::checkpoint_every) text = "checkpoint:every=" + std::to_string(part.every());
-  for (const StrategyParameterKind parameter : part.changed()) text += "," + part.setting(parameter);
+  for (const StrategyParameterId parameter : part.changed()) text += "," + part.setting(parameter);
   return text;
 }
 

@@ -6,32 +6,32 @@ namespace {
 using enum StrategyParameterType;
 
 constexpr StrategyParameterInfo kInputs = {
-    StrategyParameterKind::inputs, "inputs", words,
-    "keep | host | disk",          "keep",   "where the inputs of checkpointed blocks are until backward"};
+    StrategyParameterId::inputs, "inputs", words,
+    "keep | host | disk",        "keep",   "where the inputs of checkpointed blocks are until backward"};
 constexpr StrategyParameterInfo kSave = {
-    StrategyParameterKind::save,
+    StrategyParameterId::save,
     "save",
     names,
     "",
     "matmul+attention",
     "ops whose outputs stay; matmul is every other one of a block, matmul-all is all of them"};
 constexpr StrategyParameterInfo kBlocks = {
-    StrategyParameterKind::blocks, "blocks", blocks, "", "all", "which blocks, counted from 0; 20- is to the last"};
-constexpr StrategyParameterInfo kSegment = {StrategyParameterKind::segment,
+    StrategyParameterId::blocks, "blocks", blocks, "", "all", "which blocks, counted from 0; 20- is to the last"};
+constexpr StrategyParameterInfo kSegment = {StrategyParameterId::segment,
                                             "segment",
                                             positive,
                                             "",
                                             "1",
                                             "nested: of so many blocks in a row only the first's inputs stay"};
 
-constexpr StrategyParameterInfo kTier = {StrategyParameterKind::tier,
+constexpr StrategyParameterInfo kTier = {StrategyParameterId::tier,
                                          "tier",
                                          words,
                                          "host | disk",
                                          "host",
                                          "disk: what does not fit the host budget goes to disk"};
 constexpr StrategyParameterInfo kMemory = {
-    StrategyParameterKind::memory,
+    StrategyParameterId::memory,
     "memory",
     words,
     "pinned | pageable",
@@ -39,64 +39,60 @@ constexpr StrategyParameterInfo kMemory = {
     "of the CPU; pageable memory is not page-locked, and its copies block the CPU",
     true};
 constexpr StrategyParameterInfo kFraction = {
-    StrategyParameterKind::fraction,
+    StrategyParameterId::fraction,
     "fraction",
     share,
     "",
     "1",
     "share of the bytes that is offloaded; first what takes longest to recompute for its size"};
-constexpr StrategyParameterInfo kMin = {StrategyParameterKind::min,           "min", bytes, "", "1MiB",
-                                        "smaller tensors stay on the device", true};
-constexpr StrategyParameterInfo kHead = {StrategyParameterKind::head,
+constexpr StrategyParameterInfo kMin = {
+    StrategyParameterId::min, "min", bytes, "", "1MiB", "smaller tensors stay on the device", true};
+constexpr StrategyParameterInfo kHead = {StrategyParameterId::head,
                                          "head",
                                          words,
                                          "keep | move",
                                          "keep",
                                          "what comes behind the last block: norm, output, loss"};
 constexpr StrategyParameterInfo kStash = {
-    StrategyParameterKind::stash,
+    StrategyParameterId::stash,
     "stash",
     bytes,
     "",
     "8GiB",
     "sources kept on the device while their copies out run, as far as the step's peak allows",
     true};
-constexpr StrategyParameterInfo kPrefetch = {StrategyParameterKind::prefetch,       "prefetch", bytes, "", "1GiB",
+constexpr StrategyParameterInfo kPrefetch = {StrategyParameterId::prefetch,         "prefetch", bytes, "", "1GiB",
                                              "bytes copied back ahead of backward", true};
 constexpr StrategyParameterInfo kKeepNone = {
-    StrategyParameterKind::keep_last, "keep_last", count, "", "0", "the activations of that many last blocks stay"};
+    StrategyParameterId::keep_last, "keep_last", count, "", "0", "the activations of that many last blocks stay"};
 constexpr StrategyParameterInfo kKeepOne = {
-    StrategyParameterKind::keep_last, "keep_last", count, "", "1", "the activations of that many last blocks stay"};
-constexpr StrategyParameterInfo kInFlight = {StrategyParameterKind::in_flight,        "in_flight", positive, "", "1",
+    StrategyParameterId::keep_last, "keep_last", count, "", "1", "the activations of that many last blocks stay"};
+constexpr StrategyParameterInfo kInFlight = {StrategyParameterId::in_flight,          "in_flight", positive, "", "1",
                                              "blocks whose copies out are in flight", true};
-constexpr StrategyParameterInfo kPrefetchBlocks = {StrategyParameterKind::prefetch,        "prefetch", count, "", "1",
+constexpr StrategyParameterInfo kPrefetchBlocks = {StrategyParameterId::prefetch,          "prefetch", count, "", "1",
                                                    "blocks copied back ahead of backward", true};
 
 constexpr StrategyParameterInfo kEveryNth = {
-    StrategyParameterKind::every, "every", positive, "", "1", "only every n-th block, from the first on"};
-constexpr StrategyParameterInfo kLayers = {StrategyParameterKind::layers,
+    StrategyParameterId::every, "every", positive, "", "1", "only every n-th block, from the first on"};
+constexpr StrategyParameterInfo kLayers = {StrategyParameterId::layers,
                                            "layers",
                                            positive,
                                            "",
                                            "1",
                                            "blocks that one checkpoint has, as recompute_num_layers"};
-constexpr StrategyParameterInfo kFirstLayers = {StrategyParameterKind::layers,
-                                                "layers",
-                                                positive,
-                                                "",
-                                                "1",
-                                                "blocks that are checkpointed, as recompute_num_layers"};
+constexpr StrategyParameterInfo kFirstLayers = {
+    StrategyParameterId::layers, "layers", positive, "", "1", "blocks that are checkpointed, as recompute_num_layers"};
 
-constexpr StrategyParameterInfo kParameters = {StrategyParameterKind::parameters,
+constexpr StrategyParameterInfo kParameters = {StrategyParameterId::parameters,
                                                "parameters",
                                                words,
                                                "host | keep",
                                                "host",
                                                "of the blocks: where they are while no op uses them"};
 constexpr StrategyParameterInfo kMoments = {
-    StrategyParameterKind::moments, "moments", words, "host | keep", "host", "the optimizer's states of the blocks"};
+    StrategyParameterId::moments, "moments", words, "host | keep", "host", "the optimizer's states of the blocks"};
 constexpr StrategyParameterInfo kOutsideBlocks = {
-    StrategyParameterKind::outside,
+    StrategyParameterId::outside,
     "outside",
     words,
     "keep | moments | host",

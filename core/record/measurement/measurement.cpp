@@ -63,7 +63,7 @@ void fields(TrainerSettingSyntax& words, Visit visit) {
 }
 
 template <typename Visit>
-void fields(TimeShares& shares, Visit visit) {
+void fields(TrainingPhaseTimeShares& shares, Visit visit) {
   for (const TimeShareField& kind : kTimeKinds) visit(kind.name, shares.*kind.share);
   visit("loader_workers", shares.loader_workers);
   visit("evaluates", shares.evaluates);
@@ -171,7 +171,7 @@ void fields(BatchRowsAndTokens& batch, Visit visit) {
 }
 
 template <typename Visit>
-void fields(ResidentModelRecord& model, Visit visit) {
+void fields(OomResidentModel& model, Visit visit) {
   visit("name", model.name);
   visit("bytes", model.bytes);
   visit("trained", model.trained);

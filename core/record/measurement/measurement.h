@@ -10,7 +10,7 @@
 #include "core/record/measurement/memory_growth.h"
 #include "core/record/measurement/out_of_memory.h"
 #include "core/record/measurement/step_memory_breakdown.h"
-#include "core/record/measurement/time_shares.h"
+#include "core/record/measurement/training_phase_time_shares.h"
 
 namespace memtune::result {
 
@@ -132,7 +132,7 @@ struct Measurement {
   std::string no_effect;  // which part had no effect, and why: one line; "" if all had one
   StepTime step_ms;       // over all rounds
   StepPeriodicity period;
-  std::optional<TimeShares> time_shares;  // of a command's measured steps; nothing: not known
+  std::optional<TrainingPhaseTimeShares> time_shares;  // of a command's measured steps; nothing: not known
   std::vector<RoundMeasurement> rounds;
   bool noisy = false;
   PeakMemory peak_bytes;

@@ -30,7 +30,7 @@ struct BatchRowsAndTokens {
   int64_t rows = 0, tokens = 0, positions = 0;
 };
 
-struct ResidentModelRecord {
+struct OomResidentModel {
   std::string name;             // its class
   int64_t bytes = 0;            // of its parameters there
   bool trained = false;         // an optimizer has some of them
@@ -58,7 +58,7 @@ struct OutOfMemory {
   std::vector<int64_t> held_after_steps;    // allocated at the end of each of the last steps
   std::vector<int64_t> amount_of_steps;     // positions, or rows, of their largest batches; 0: not known
   std::vector<int64_t> held_before_runs;    // allocated before each run without gradients since the last backward
-  std::vector<ResidentModelRecord> models;  // the largest first
+  std::vector<OomResidentModel> models;     // the largest first
   std::vector<AllocationSite> lines;        // of the rest, the largest first
   AllocationSite where;                     // that asked for `requested_bytes`
   std::string trainer;                      // whose library the process had loaded, "axolotl"; "": of none

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/record/trace/step_activity_intervals.h"
+#include "core/record/trace/step_time_breakdown.h"
 
 namespace memtune::result {
 namespace {

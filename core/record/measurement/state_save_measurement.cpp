@@ -15,8 +15,8 @@ using nlohmann::json;
 
 constexpr size_t kEnoughSteps = 3;  // a median of fewer steps is unreliable
 
-template <typename Metric>
-double median_of(const std::vector<ObservedStateSave>& saves, Metric metric) {
+template <typename MetricDefinition>
+double median_of(const std::vector<ObservedStateSave>& saves, MetricDefinition metric) {
   std::vector<double> values;
   for (const ObservedStateSave& save : saves) values.push_back(std::invoke(metric, save));
   return median(std::move(values));

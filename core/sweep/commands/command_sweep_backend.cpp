@@ -193,8 +193,8 @@ std::string CommandSweepBackend::own_folder(const CommandVariant& started, const
       return own.string();
 }
 
-TrialRoundResult CommandSweepBackend::measure(const SweepTrialState& trial, bool first,
-                                              std::optional<std::chrono::milliseconds> left) {
+TrialProcessResult CommandSweepBackend::measure(const SweepTrialState& trial, bool first,
+                                                std::optional<std::chrono::milliseconds> left) {
   const CommandVariant& started = variant(trial);
   write_files(started, directory_ / trial.spec.folder);
   attach::CommandSettings command;
@@ -232,7 +232,7 @@ TrialRoundResult CommandSweepBackend::measure(const SweepTrialState& trial, bool
     return trainer::remedy_words({command.command, trainer, started.file_text, started.file_name});
   };
   if (std::optional<result::OutOfMemory>& oom = result.row.measurement.oom) oom->words = words(oom->trainer);
-  if (std::optional<result::TimeShares>& shares = result.row.measurement.time_shares)
+  if (std::optional<result::TrainingPhaseTimeShares>& shares = result.row.measurement.time_shares)
     shares->words = words(shares->trainer);
   const result::Measurement& measured = result.row.measurement;
   worked_ |= result::usable(measured);

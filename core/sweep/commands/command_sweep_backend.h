@@ -29,8 +29,8 @@ class CommandSweepBackend : public SweepBackend {
   bool reuse(const SweepTrialState&, const result::Measurement&) override { return true; }
   void prepare(const SweepTrialState&) override {}
   // Writes the variant's files before every start.
-  TrialRoundResult measure(const SweepTrialState& trial, bool first,
-                           std::optional<std::chrono::milliseconds> left) override;
+  TrialProcessResult measure(const SweepTrialState& trial, bool first,
+                             std::optional<std::chrono::milliseconds> left) override;
   void evaluate(SweepTrialState&) override {}  // make_report does, when all rows are known
 
  private:

@@ -4,7 +4,7 @@
 #include <optional>
 #include <utility>
 
-#include "core/answer/result/trial_comparator.h"
+#include "core/answer/result/work_normalized_trial_comparator.h"
 #include "core/base/bytes.h"
 #include "core/base/layout.h"
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-#include "core/answer/result/trial_comparator.h"
+#include "core/answer/result/work_normalized_trial_comparator.h"
 #include "core/base/bytes.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
@@ -56,8 +56,9 @@ bool is_about_strategies(const CommandVariant& variant, std::span<const CommandV
   return !variant.planned && !variant.like.empty() && std::ranges::none_of(variant.parts, says_nothing);
 }
 
-EngineGuidedVariantSelector::EngineGuidedVariantSelector(EngineTrialRunner& native, std::vector<std::string> strategies,
-                                                         int64_t budget_bytes, bool asked, bool dry_run)
+EngineGuidedVariantSelector::EngineGuidedVariantSelector(CommandModelEngineTrials& native,
+                                                         std::vector<std::string> strategies, int64_t budget_bytes,
+                                                         bool asked, bool dry_run)
     : native_(native),
       strategies_(std::move(strategies)),
       budget_bytes_(budget_bytes),
@@ -201,7 +202,7 @@ void EngineGuidedVariantSelector::add_plan(CommandSweepRecord& sweep, Names& to)
   const auto has_keys = [&](const std::string& strategy) {
     return std::ranges::any_of(sweep.variants, [&](const CommandVariant& each) { return each.like == strategy; });
   };
-  CommandPythonPlanResult plan = native_.plan(has_keys);
+  GeneratedPythonPlan plan = native_.plan(has_keys);
   if (plan.text.empty()) {
     sweep.no_plan = plan.why_none;
     return;

@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "core/sweep/commands/command_model_engine_trials.h"
 #include "core/sweep/commands/command_sweep.h"
-#include "core/sweep/commands/engine_trial_runner.h"
 
 namespace memtune::sweep {
 
@@ -26,8 +26,8 @@ class EngineGuidedVariantSelector {
  public:
   // `budget_bytes` 0: no budget. `asked`: the user asked for a plan, so a model that cannot be inspected is an error.
   // Otherwise all variants run then.
-  EngineGuidedVariantSelector(EngineTrialRunner& native, std::vector<std::string> strategies, int64_t budget_bytes,
-                              bool asked, bool dry_run);
+  EngineGuidedVariantSelector(CommandModelEngineTrials& native, std::vector<std::string> strategies,
+                              int64_t budget_bytes, bool asked, bool dry_run);
 
   // Implements ChooseVariants.
   std::optional<std::vector<std::string>> next(std::span<const SweepTrialState> tried, CommandSweepRecord& sweep);
@@ -58,7 +58,7 @@ class EngineGuidedVariantSelector {
   bool fits(const result::Measurement& measurement) const;
   int64_t native_budget() const { return budget_bytes_ > 0 ? budget_bytes_ - more_bytes_ - broken_bytes_ : 0; }
 
-  EngineTrialRunner& native_;
+  CommandModelEngineTrials& native_;
   const Names strategies_;  // strategies to try natively besides those the settings map to
   const int64_t budget_bytes_;
   const bool asked_, dry_run_;

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "core/answer/result/trial_comparator.h"
+#include "core/answer/result/work_normalized_trial_comparator.h"
 #include "core/answer/run/finished_run.h"
-#include "core/answer/trainer/config_space.h"
+#include "core/answer/trainer/trainer_config_variants.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/open_file.h"
@@ -49,13 +49,13 @@ std::vector<CommandVariant> variants_of(const TrainerVariantOptions& options, Co
   check_places(options);
   const std::string text = options.config.empty() ? "" : read_file(options.config);
   const std::string name = std::filesystem::path(options.config).filename().string();
-  trainer::ConfigSpaceOptions settings;
+  trainer::TrainerConfigVariantOptions settings;
   settings.optimizer = optimizer;
   settings.command = options.command;
-  const trainer::ConfigSpace space = trainer::make_space(options.trainer, text, name, settings);
+  const trainer::TrainerConfigVariants space = trainer::make_space(options.trainer, text, name, settings);
   for (const trainer::SkippedConfig& skipped : space.skipped) sweep.skipped.push_back({skipped.name, skipped.reason});
   std::vector<CommandVariant> variants;
-  for (const trainer::ConfigVariant& variant : space.variants)
+  for (const trainer::TrainerConfigVariant& variant : space.variants)
     variants.push_back({variant.name, with_arguments(options.command, variant.arguments), space.file_name,
                         variant.config, space.variants.front().name, variant.parts, variant.like});
   return variants;

@@ -16,7 +16,7 @@ std::vector<ReceivedDoctorCheck> ask_doctor(const std::string& device) {
   if (auto* checks = std::get_if<std::vector<ReceivedDoctorCheck>>(&answer)) return std::move(*checks);
   std::string detail = "gave another answer than was asked for";
   if (const auto* failure = std::get_if<ProcessFailure>(&answer)) detail = failure->reason;
-  if (const auto* problem = std::get_if<ReportedUsageError>(&answer)) detail = problem->message;
+  if (const auto* problem = std::get_if<ReceivedUsageError>(&answer)) detail = problem->message;
   return {{"trial process", "fail", detail, "install it again, or build it again with scripts/memtune"}};
 }
 

@@ -27,7 +27,7 @@ MachineProfile ask_trial(const std::string& device, const std::function<void(con
   const auto note = [&](const TrialProgress& phase) { progress(phase.note); };
   TrialAnswer answer = run_trial_process({{"probe", device}, "", kLimit, note});
   if (auto* machine = std::get_if<MachineProfile>(&answer)) return std::move(*machine);
-  if (const auto* problem = std::get_if<ReportedUsageError>(&answer)) throw UsageError(problem->message);
+  if (const auto* problem = std::get_if<ReceivedUsageError>(&answer)) throw UsageError(problem->message);
   if (const auto* failure = std::get_if<ProcessFailure>(&answer)) throw Error("the probe: " + failure->reason);
   throw Error("the probe gave another answer than was asked for");
 }

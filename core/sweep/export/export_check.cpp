@@ -34,7 +34,7 @@ std::string measured(const std::optional<FinishedRun>& run, const std::string& f
 
 }  // namespace
 
-ConfigCheckReport check_trainer_config(const ConfigToCheck& config) {
+TrainerConfigCheckReport check_trainer_config(const ConfigCheckRequest& config) {
   const std::optional<FinishedRun> run = run_in(config.run);
   const trainer::ConfigCheckResult check = trainer::check_config(config.trainer, read_file(config.file), config.file,
                                                                  config.releases, run ? run->report.blocks : 0);

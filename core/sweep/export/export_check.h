@@ -6,18 +6,18 @@
 
 namespace memtune::sweep {
 
-struct ConfigToCheck {
+struct ConfigCheckRequest {
   std::string trainer, file;
   std::string run;  // folder of a sweep whose figures are printed, if it is one
   std::map<std::string, std::string> releases;
 };
 
-struct ConfigCheckReport {
+struct TrainerConfigCheckReport {
   std::string text;   // lines to print
   bool works = true;  // every memory setting has an effect
 };
 
 // Throws UsageError for an unreadable config.
-ConfigCheckReport check_trainer_config(const ConfigToCheck& config);
+TrainerConfigCheckReport check_trainer_config(const ConfigCheckRequest& config);
 
 }  // namespace memtune::sweep

@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "core/answer/report/alternatives.h"
-#include "core/answer/result/trial_comparator.h"
+#include "core/answer/result/work_normalized_trial_comparator.h"
 #include "core/answer/run/run_directory.h"
-#include "core/answer/trainer/config_space.h"
 #include "core/answer/trainer/python_plan.h"
+#include "core/answer/trainer/trainer_config_variants.h"
 #include "core/base/bytes.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
@@ -99,18 +99,18 @@ class VariantExport {
 
   // Makes the same change in another config; fails if that has it already.
   std::string into(const std::string& name) const {
-    trainer::ConfigSpaceOptions settings;
+    trainer::TrainerConfigVariantOptions settings;
     settings.optimizer = true;
     settings.command = sweep_.command;
-    const trainer::ConfigSpace space =
+    const trainer::TrainerConfigVariants space =
         trainer::make_space(sweep_.trainer, read_file(options_.into), options_.into, settings);
-    const auto variant = std::ranges::find(space.variants, name, &trainer::ConfigVariant::name);
+    const auto variant = std::ranges::find(space.variants, name, &trainer::TrainerConfigVariant::name);
     if (variant != space.variants.end()) return variant->config;
     const auto skipped = std::ranges::find(space.skipped, name, &trainer::SkippedConfig::name);
     const std::string same = "the same as ";
     if (skipped != space.skipped.end() && skipped->reason.starts_with(same)) {
       const std::string other = skipped->reason.substr(same.size());
-      const auto has = std::ranges::find(space.variants, other, &trainer::ConfigVariant::name);
+      const auto has = std::ranges::find(space.variants, other, &trainer::TrainerConfigVariant::name);
       if (has != space.variants.end()) return has->config;
     }
     throw UsageError("'" + name + "' cannot be written into " + options_.into +

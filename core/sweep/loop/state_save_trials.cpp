@@ -54,7 +54,7 @@ StateSaveMeasurement failed(const std::string& mode, Outcome outcome, const std:
 
 StateSaveMeasurement as_measurement(const TrialAnswer& answer, const std::string& mode) {
   if (const auto* measured = std::get_if<StateSaveMeasurement>(&answer)) return *measured;
-  if (const auto* problem = std::get_if<ReportedUsageError>(&answer))
+  if (const auto* problem = std::get_if<ReceivedUsageError>(&answer))
     return failed(mode, Outcome::error, problem->message);
   if (const auto* failure = std::get_if<ProcessFailure>(&answer))
     return failed(mode, failure->outcome, failure->reason);

@@ -6,7 +6,7 @@
 #include "core/base/error.h"
 #include "core/measure/process/interrupt.h"
 #include "core/sweep/loop/command_line.h"
-#include "core/sweep/loop/plan_trial_sweep_backend.h"
+#include "core/sweep/loop/engine_sweep_backend.h"
 #include "core/sweep/loop/state_save_trials.h"
 #include "core/sweep/loop/sweep_loop.h"
 #include "core/sweep/proposals/candidate_strategies_and_plans.h"
@@ -26,7 +26,7 @@ CandidateStrategiesAndPlans candidates(const SweepSettings& settings) {
 }
 
 // Measures saves of the recommended trial. Returns false if a signal arrived.
-bool measure_saves(StateSaveTrials saves, const PlanTrialSweepBackend& plans, SweepResult& result) {
+bool measure_saves(StateSaveTrials saves, const EngineSweepBackend& plans, SweepResult& result) {
   for (const result::TrialRow& row : result.report.rows)
     for (TrialRecord& trial : result.record.trials)
       if (row.recommended && row.measurement.strategy == trial.strategy && row.batch == trial.batch &&
@@ -48,7 +48,7 @@ std::optional<InspectedModel> inspect_model(const SweepSettings& settings, Sweep
   LockedRunDirectory open(settings.directory, files_of(settings));
   SweepRecord record;
   const TrialProposerFactory nothing;
-  return PlanTrialSweepBackend(settings, tried, listener, open.directory(), record, nothing).look();
+  return EngineSweepBackend(settings, tried, listener, open.directory(), record, nothing).look();
 }
 
 SweepResult run_sweep(const SweepSettings& settings, SweepListener& listener,
@@ -57,7 +57,7 @@ SweepResult run_sweep(const SweepSettings& settings, SweepListener& listener,
   const CandidateStrategiesAndPlans tried = candidates(settings);
   LockedRunDirectory open(settings.directory, files_of(settings));
   SweepResult result;
-  PlanTrialSweepBackend plans(settings, tried, listener, open.directory(), result.record, make_proposer);
+  EngineSweepBackend plans(settings, tried, listener, open.directory(), result.record, make_proposer);
   SweepLoop loop(settings, listener, open, plans, result.record);
   result.interrupted = !loop.run();
   if (settings.dry_run || result.record.trials.empty()) return result;

@@ -1,4 +1,4 @@
-// Interface to what a sweep tries: plans of memtune's own engine (PlanTrialSweepBackend), or variants of a training
+// Interface to what a sweep tries: plans of memtune's own engine (EngineSweepBackend), or variants of a training
 // command (CommandSweepBackend). The loop uses only this interface.
 #pragma once
 
@@ -22,7 +22,7 @@ struct SweepTrialState {
 };
 
 // Result of one process, or of all processes that a command started.
-struct TrialRoundResult {
+struct TrialProcessResult {
   result::Measurement measurement;
   std::vector<result::StateSaveMeasurement> saves = {};  // that the command made on its own
   std::vector<std::string> notes = {};
@@ -51,8 +51,8 @@ class SweepBackend {
   virtual void prepare(const SweepTrialState& trial) = 0;
   // Trial failures are returned, not thrown. Throws UsageError only if the very first trial is rejected (the others
   // would be too). `left`: time limit of the whole run; none: unlimited.
-  virtual TrialRoundResult measure(const SweepTrialState& trial, bool first,
-                                   std::optional<std::chrono::milliseconds> left) = 0;
+  virtual TrialProcessResult measure(const SweepTrialState& trial, bool first,
+                                     std::optional<std::chrono::milliseconds> left) = 0;
   // Called after each added round, to evaluate all rounds so far.
   virtual void evaluate(SweepTrialState& trial) = 0;
 };

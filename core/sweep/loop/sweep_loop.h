@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/sweep/directory/locked_run_directory.h"
-#include "core/sweep/loop/round_robin_scheduler.h"
+#include "core/sweep/loop/round_robin_trial_runner.h"
 #include "core/sweep/loop/sweep.h"
 #include "core/sweep/loop/sweep_backend.h"
 
@@ -35,7 +35,7 @@ class SweepLoop {
   SweepBackend& subject_;
   SweepRecord& record_;
   SweepRecord earlier_;
-  RoundRobinScheduler turns_;
+  RoundRobinTrialRunner turns_;
 };
 
 // The file system through which the run directory is accessed.

@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 constexpr std::chrono::hours kLimit{24 * 365 * 10};  // of a run: effectively none
 constexpr std::chrono::minutes kGrace{30};           // to save after a signal; a second signal ends it at once
 
-plan::TrainingRunRequest request_of(const TrainingRunSettings& settings, const plan::ProgramFacts& facts) {
+plan::TrainingRunRequest request_of(const ResumableTrainingSettings& settings, const plan::ProgramFacts& facts) {
   plan::TrainingRunRequest request;
   request.trial = settings.sweep.request;
   const auto one = [](const std::vector<int64_t>& axis, int64_t otherwise) {
@@ -39,7 +39,7 @@ plan::TrainingRunRequest request_of(const TrainingRunSettings& settings, const p
 
 }  // namespace
 
-TrialAnswer train(const TrainingRunSettings& settings, SweepListener& listener) {
+TrialAnswer train(const ResumableTrainingSettings& settings, SweepListener& listener) {
   const process::InterruptScope interrupts;
   SweepSettings look = settings.sweep;
   // So that a run to a later step reuses the inspection.

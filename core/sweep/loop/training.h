@@ -8,7 +8,7 @@
 
 namespace memtune::sweep {
 
-struct TrainingRunSettings {
+struct ResumableTrainingSettings {
   SweepSettings sweep;          // one strategy or plan; training.steps is the number of the last step
   int64_t save_every = 0;       // steps; 0: no saves
   std::string save = "sync";    // one of kSaveModes
@@ -17,8 +17,8 @@ struct TrainingRunSettings {
   std::optional<int64_t> from;  // from the saved state of this step
 };
 
-// Returns a TrainingResult, or why there is none. After a signal the process saves and answers. Throws like run_sweep.
-// The listener gets the phases; a save is phase "saved" with a note.
-TrialAnswer train(const TrainingRunSettings& settings, SweepListener& listener);
+// Returns a TrainingRunResult, or why there is none. After a signal the process saves and answers. Throws like
+// run_sweep. The listener gets the phases; a save is phase "saved" with a note.
+TrialAnswer train(const ResumableTrainingSettings& settings, SweepListener& listener);
 
 }  // namespace memtune::sweep

@@ -39,7 +39,7 @@ constexpr const char* kMeasuredCard = "NVIDIA H200";
 struct RecordedShapes {
   plan::ProgramFacts program;
   std::string inputs;
-  plan::StepCosts costs;
+  plan::RecordedOpCosts costs;
 };
 
 plan::TrialRequest request_of(const SweepSettings& settings, const MachineProfile& card,
@@ -64,14 +64,14 @@ std::optional<RecordedShapes> record(const SweepSettings& settings, const Machin
          listener.inspecting(progress);
        }});
   if (process::interrupted()) return {};
-  if (const auto* mistake = std::get_if<ReportedUsageError>(&answer)) throw UsageError(mistake->message);
+  if (const auto* mistake = std::get_if<ReceivedUsageError>(&answer)) throw UsageError(mistake->message);
   if (const auto* failure = std::get_if<ProcessFailure>(&answer))
     throw UsageError("this model cannot be predicted from its shapes: " + failure->reason +
                      "; memtune sweep on a GPU measures it");
   const auto* model = std::get_if<InspectedModel>(&answer);
   if (model == nullptr) throw Error("memtune-trial inspect gave another answer");
   std::string why = "its costs are out of range";
-  const std::optional<plan::StepCosts> costs = read_costs(folder.path(), model->program, &why);
+  const std::optional<plan::RecordedOpCosts> costs = read_costs(folder.path(), model->program, &why);
   if (!costs) throw UsageError("this model cannot be predicted from its shapes: " + why);
   return RecordedShapes{model->program, join(model->inputs, ", "), *costs};
 }
@@ -82,15 +82,15 @@ double spread(const MachineProfile& card) {
 
 std::string card_name(const MachineProfile& card) { return card.description.empty() ? card.name : card.description; }
 
-CardFit fit_on(const RecordedShapes& recorded, const MachineProfile& card, const FitOptions& options) {
+GpuMemoryFit fit_on(const RecordedShapes& recorded, const MachineProfile& card, const GpuMemoryFitOptions& options) {
   const plan::TrainingSettings& training = options.sweep.request.training;
-  plan::StepCosts costs = planner::estimated_costs(recorded.program, recorded.costs, card,
-                                                   multiplication_dtype(recorded.program, training));
+  plan::RecordedOpCosts costs = planner::estimated_costs(recorded.program, recorded.costs, card,
+                                                         multiplication_dtype(recorded.program, training));
   costs.device_overhead_bytes = kDeviceOverheadBytes;
   const planner::PlanLimits limits{card.memory_bytes, training.host_budget_bytes, 0};
   const planner::Planner planner(recorded.program, costs,
                                  planner::tiers(limits, /*disk=*/false, /*states=*/true, costs));
-  CardFit fit{card, {}, {}, "", 0, {}};
+  GpuMemoryFit fit{card, {}, {}, "", 0, {}};
   const auto add = [&](const plan::Plan& plan) {
     planner::StepPrediction step = planner.predict_on_device(plan, card.memory_bytes);
     const bool fits = step.short_bytes == 0 && step.required_bytes <= card.memory_bytes;
@@ -128,7 +128,7 @@ std::string table_text(const std::vector<report::TableColumn>& columns, size_t r
   return text;
 }
 
-std::string one_card(const CardFit& fit, bool color) {
+std::string one_card(const GpuMemoryFit& fit, bool color) {
   int64_t largest_bytes = 0;
   for (const StrategyFit& row : fit.strategies) largest_bytes = std::max(largest_bytes, row.device_bytes);
   const ByteDisplayUnit unit = unit_for(largest_bytes);
@@ -150,7 +150,7 @@ std::string one_card(const CardFit& fit, bool color) {
          "; --loss-impl chunked=8, --lora or a smaller --batch take less\n";
 }
 
-std::string several_cards(const std::vector<CardFit>& cards, bool color) {
+std::string several_cards(const std::vector<GpuMemoryFit>& cards, bool color) {
   const ByteDisplayUnit unit = unit_for(cards.front().card.memory_bytes);
   std::vector<report::TableColumn> columns = {{"card", 0, true},
                                               {unit.name},
@@ -158,7 +158,7 @@ std::string several_cards(const std::vector<CardFit>& cards, bool color) {
                                               {"step ms"},
                                               {std::string("device ") + unit.name},
                                               {std::string("least ") + unit.name}};
-  for (const CardFit& fit : cards) {
+  for (const GpuMemoryFit& fit : cards) {
     std::vector<std::string> cells = {
         fit.card.name, in(unit, fit.card.memory_bytes), "none fits", "", "", in(unit, fit.least_bytes)};
     if (fit.fastest) {
@@ -172,14 +172,14 @@ std::string several_cards(const std::vector<CardFit>& cards, bool color) {
 
 }  // namespace
 
-bool FitReport::any_fits() const {
-  return std::ranges::any_of(cards, [](const CardFit& card) { return card.fastest.has_value(); });
+bool GpuMemoryFitReport::any_fits() const {
+  return std::ranges::any_of(cards, [](const GpuMemoryFit& card) { return card.fastest.has_value(); });
 }
 
-std::optional<FitReport> predict_fit(const FitOptions& options, SweepListener& listener) {
+std::optional<GpuMemoryFitReport> predict_fit(const GpuMemoryFitOptions& options, SweepListener& listener) {
   const process::InterruptScope interrupts;
   std::map<int64_t, RecordedShapes> recorded;  // by compute capability, which decides on kernels
-  FitReport report;
+  GpuMemoryFitReport report;
   std::vector<std::string> lacking;
   std::string dtype;
   for (const MachineProfile& card : options.cards) {
@@ -215,7 +215,7 @@ std::optional<FitReport> predict_fit(const FitOptions& options, SweepListener& l
   return report;
 }
 
-std::string to_text(const FitReport& report, report::TerminalCapabilities style) {
+std::string to_text(const GpuMemoryFitReport& report, report::TerminalCapabilities style) {
   std::string text = " " + printable_line(report.title) + "\n";
   text += report.cards.size() == 1 ? one_card(report.cards.front(), style.color)
                                    : "\n" + several_cards(report.cards, style.color);
@@ -224,9 +224,9 @@ std::string to_text(const FitReport& report, report::TerminalCapabilities style)
   return text;
 }
 
-json to_json(const FitReport& report) {
+json to_json(const GpuMemoryFitReport& report) {
   json cards = json::array();
-  for (const CardFit& fit : report.cards) {
+  for (const GpuMemoryFit& fit : report.cards) {
     json strategies = json::array();
     for (const StrategyFit& row : fit.strategies)
       strategies.push_back({{"strategy", row.strategy},

@@ -15,7 +15,7 @@
 
 namespace memtune::sweep {
 
-struct FitOptions {
+struct GpuMemoryFitOptions {
   SweepSettings sweep;  // model, training and strategies; the rest is ignored
   std::vector<plan::MachineProfile> cards;
 };
@@ -28,7 +28,7 @@ struct StrategyFit {
   bool fits = false;
 };
 
-struct CardFit {
+struct GpuMemoryFit {
   plan::MachineProfile card;
   std::vector<StrategyFit> strategies;  // in the given order, then the plan, if one fits
   std::optional<plan::Plan> plan;       // the last of `strategies`; none fits if there is none
@@ -37,9 +37,9 @@ struct CardFit {
   std::optional<size_t> fastest;        // of `strategies`, of those that fit
 };
 
-struct FitReport {
+struct GpuMemoryFitReport {
   std::string title;
-  std::vector<CardFit> cards;
+  std::vector<GpuMemoryFit> cards;
   std::vector<std::string> notes;  // for the user
 
   bool any_fits() const;
@@ -47,10 +47,10 @@ struct FitReport {
 
 // Throws UsageError for errors of the user, and for a model or training that shapes cannot predict; Error if the
 // process fails. Empty after a signal.
-std::optional<FitReport> predict_fit(const FitOptions& options, SweepListener& listener);
+std::optional<GpuMemoryFitReport> predict_fit(const GpuMemoryFitOptions& options, SweepListener& listener);
 
 // A table of strategies for one card, a row per card for several.
-std::string to_text(const FitReport& report, report::TerminalCapabilities style);
-nlohmann::json to_json(const FitReport& report);
+std::string to_text(const GpuMemoryFitReport& report, report::TerminalCapabilities style);
+nlohmann::json to_json(const GpuMemoryFitReport& report);
 
 }  // namespace memtune::sweep

@@ -42,8 +42,8 @@ RecordedBatchCosts second_of(std::vector<RecordedBatchCosts> others, const Recor
 
 // --- recorded batches ------------------------------------------------------------------------------------------------
 
-RunBatchCosts::RunBatchCosts(const RunDirectory& directory, const SweepRecord& record, const TrialRecord& source,
-                             plan::StepCosts costs)
+RecordedRunBatches::RecordedRunBatches(const RunDirectory& directory, const SweepRecord& record,
+                                       const TrialRecord& source, plan::RecordedOpCosts costs)
     : program(record.facts.program), size{record.global_batch, record.request.training.accumulate} {
   if (record.request.training.ranks > 1)
     throw UsageError("--batch: other batches cannot be predicted from a step of several ranks");
@@ -63,7 +63,7 @@ RunBatchCosts::RunBatchCosts(const RunDirectory& directory, const SweepRecord& r
 
 // --- another batch ---------------------------------------------------------------------------------------------------
 
-OtherBatchPrediction::OtherBatchPrediction(RunBatchCosts recorded, int64_t batch,
+OtherBatchPrediction::OtherBatchPrediction(RecordedRunBatches recorded, int64_t batch,
                                            const std::optional<planner::PlanLimits>& limits)
     : recorded_(std::move(recorded)), batch_(batch) {
   std::vector<RecordedBatchCosts> all = std::move(recorded_.batches);
@@ -92,7 +92,7 @@ OtherBatchPrediction::OtherBatchPrediction(RunBatchCosts recorded, int64_t batch
 }
 
 void OtherBatchPrediction::look_at_all(const planner::PlanLimits& limits) {
-  BatchPlanPredictor predictor(recorded_.size, limits, /*disk=*/true);
+  BatchSizePlanner predictor(recorded_.size, limits, /*disk=*/true);
   for (const RecordedBatchCosts& one : recorded_.batches) predictor.add(one, recorded_.program);
   std::vector<int64_t> batches = recorded_.size.batches();
   std::erase_if(batches, [&](int64_t batch) { return !is_worked_out(batch); });

@@ -10,15 +10,15 @@
 #include "core/answer/run/run_directory.h"
 #include "core/plan/planner/extrapolated_cost_range.h"
 #include "core/plan/planner/planner.h"
-#include "core/sweep/proposals/batch_plan_predictor.h"
+#include "core/sweep/proposals/batch_size_planner.h"
 
 namespace memtune::sweep {
 
 // The recorded batches of a run at the sequence of `source`, which comes first.
-struct RunBatchCosts {
+struct RecordedRunBatches {
   // Throws UsageError if the run's batch is unknown or cannot change.
-  RunBatchCosts(const RunDirectory& directory, const SweepRecord& record, const TrialRecord& source,
-                plan::StepCosts costs);
+  RecordedRunBatches(const RunDirectory& directory, const SweepRecord& record, const TrialRecord& source,
+                     plan::RecordedOpCosts costs);
 
   plan::ProgramFacts program;  // of the first batch
   std::vector<planner::RecordedBatchCosts> batches;
@@ -32,7 +32,7 @@ class OtherBatchPrediction {
  public:
   // `batch` 0 finds the batch with the most samples per second whose plan fits `limits`. Throws UsageError if the
   // batch does not divide the step, or if none fits.
-  OtherBatchPrediction(RunBatchCosts recorded, int64_t batch, const std::optional<planner::PlanLimits>& limits);
+  OtherBatchPrediction(RecordedRunBatches recorded, int64_t batch, const std::optional<planner::PlanLimits>& limits);
 
   const planner::ExtrapolatedCostRange& costs() const { return costs_; }
   const plan::ProgramFacts& program() const { return program_; }
@@ -43,7 +43,7 @@ class OtherBatchPrediction {
   nlohmann::json to_json() const;
 
  private:
-  using BatchPrediction = sweep::BatchPlanPredictor::BatchPrediction;
+  using BatchPrediction = sweep::BatchSizePlanner::BatchPrediction;
 
   bool is_worked_out(int64_t batch) const;
   bool was_recorded() const;
@@ -52,7 +52,7 @@ class OtherBatchPrediction {
   std::string rate_text(const BatchPrediction& one) const;
   void look_at_all(const planner::PlanLimits& limits);
 
-  RunBatchCosts recorded_;  // the two to extrapolate from; the second may have no samples
+  RecordedRunBatches recorded_;  // the two to extrapolate from; the second may have no samples
   int64_t batch_ = 0;
   std::vector<BatchPrediction> looked_;  // that "auto" tried
   plan::ProgramFacts program_;

@@ -65,7 +65,7 @@ OtherMachinePrediction::OtherMachinePrediction(const SourceTargetMachineNames& n
       most_(program, most_costs_) {}
 
 planner::MachineScaledCostRange OtherMachinePrediction::scaled_costs(const plan::ProgramFacts& program,
-                                                                     const plan::StepCosts& costs,
+                                                                     const plan::RecordedOpCosts& costs,
                                                                      const plan::TrainingSettings& training) const {
   check_comparable(from_, to_);
   return planner::scale_costs(program, costs, from_, to_, multiplication_dtype(program, training));

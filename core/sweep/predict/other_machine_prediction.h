@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/answer/report/text/budget_plan_report.h"
+#include "core/answer/report/text/plans_by_budget_report.h"
 #include "core/plan/facts/machine_profile.h"
 #include "core/plan/planner/extrapolated_cost_range.h"
 #include "core/plan/planner/machine_scaled_cost_range.h"
@@ -30,7 +30,7 @@ class OtherMachinePrediction {
   OtherMachinePrediction(const OtherMachinePrediction&) = delete;
   OtherMachinePrediction& operator=(const OtherMachinePrediction&) = delete;
 
-  const plan::StepCosts& costs() const { return costs_.likely; }
+  const plan::RecordedOpCosts& costs() const { return costs_.likely; }
   int64_t memory_bytes() const { return to_.memory_bytes; }
 
   // The range of the step time under a plan, as far as the rates of both machines define it.
@@ -41,14 +41,14 @@ class OtherMachinePrediction {
   nlohmann::json to_json() const;
 
  private:
-  planner::MachineScaledCostRange scaled_costs(const plan::ProgramFacts& program, const plan::StepCosts& costs,
+  planner::MachineScaledCostRange scaled_costs(const plan::ProgramFacts& program, const plan::RecordedOpCosts& costs,
                                                const plan::TrainingSettings& training) const;
 
   plan::MachineProfile to_, from_;
   bool by_name_;  // the device's name identified the source machine
   std::string device_;
   planner::MachineScaledCostRange costs_;
-  plan::StepCosts least_costs_, most_costs_;
+  plan::RecordedOpCosts least_costs_, most_costs_;
   planner::StepPredictor least_, most_;
 };
 

@@ -9,7 +9,7 @@
 namespace memtune::sweep {
 namespace {
 
-plan::StepCosts costs_on(const plan::StepCosts& costs, int ranks) try {
+plan::RecordedOpCosts costs_on(const plan::RecordedOpCosts& costs, int ranks) try {
   return planner::costs_on_ranks(costs, ranks);
 } catch (const UsageError& error) {
   throw UsageError(std::string("--ranks: ") + error.what());
@@ -17,7 +17,7 @@ plan::StepCosts costs_on(const plan::StepCosts& costs, int ranks) try {
 
 }  // namespace
 
-OtherRankCountPrediction::OtherRankCountPrediction(const plan::StepCosts& costs, int ranks,
+OtherRankCountPrediction::OtherRankCountPrediction(const plan::RecordedOpCosts& costs, int ranks,
                                                    const std::optional<HostLinkBandwidth>& rates)
     : recorded_(costs.sharding.ranks), rates_(rates), costs_(costs_on(costs, ranks)) {
   if (!rates) return;

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/plan/facts/step_costs.h"
+#include "core/plan/facts/recorded_op_costs.h"
 
 namespace memtune::sweep {
 
@@ -22,9 +22,10 @@ class OtherRankCountPrediction {
  public:
   // `ranks`: 2 to kMaxPlannedRanks. `rates`: none: as recorded. Throws UsageError if the step is not sharded or lacks
   // the bytes of its shards.
-  OtherRankCountPrediction(const plan::StepCosts& costs, int ranks, const std::optional<HostLinkBandwidth>& rates);
+  OtherRankCountPrediction(const plan::RecordedOpCosts& costs, int ranks,
+                           const std::optional<HostLinkBandwidth>& rates);
 
-  const plan::StepCosts& costs() const { return costs_; }
+  const plan::RecordedOpCosts& costs() const { return costs_; }
 
   std::string title() const;               // follows the name of the recorded step
   std::vector<std::string> notes() const;  // for the user
@@ -33,7 +34,7 @@ class OtherRankCountPrediction {
  private:
   int recorded_;
   std::optional<HostLinkBandwidth> rates_;
-  plan::StepCosts costs_;
+  plan::RecordedOpCosts costs_;
 };
 
 }  // namespace memtune::sweep

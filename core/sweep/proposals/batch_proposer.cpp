@@ -6,7 +6,7 @@
 #include <set>
 #include <utility>
 
-#include "core/answer/result/trial_comparator.h"
+#include "core/answer/result/work_normalized_trial_comparator.h"
 #include "core/base/bytes.h"
 #include "core/base/error.h"
 #include "core/base/layout.h"
@@ -30,7 +30,7 @@ std::string batch_text(int64_t batch) { return "batch " + std::to_string(batch);
 // The search at one sequence length.
 class BatchSearch {
  public:
-  BatchSearch(const CandidateStrategiesAndPlans& candidates, const std::vector<InspectedBatchSequence>& settings,
+  BatchSearch(const CandidateStrategiesAndPlans& candidates, const std::vector<InspectedModelAtShape>& settings,
               size_t first, const planner::PlanLimits& limits, const SamplesPerOptimizerStep& size, bool disk)
       : candidates_(candidates),
         settings_(settings),
@@ -149,7 +149,7 @@ class BatchSearch {
   // --- predicted -----------------------------------------------------------------------------------------------------
 
   void begin_proving() {
-    const BatchPlanPredictor::BatchSearch search = predictor_.search(batches_);
+    const BatchSizePlanner::BatchSearch search = predictor_.search(batches_);
     pages_ = search.predictions;
     if (search.ended) {
       const int64_t last = pages_.back()->batch;
@@ -164,8 +164,8 @@ class BatchSearch {
       }
     }
     if (pages_.empty()) return end("no batch is left to try");
-    std::vector<const BatchPlanPredictor::BatchPrediction*> ranked = pages_;
-    std::ranges::stable_sort(ranked, {}, &BatchPlanPredictor::BatchPrediction::sample_ms);
+    std::vector<const BatchSizePlanner::BatchPrediction*> ranked = pages_;
+    std::ranges::stable_sort(ranked, {}, &BatchSizePlanner::BatchPrediction::sample_ms);
     for (size_t i = 0; i < std::min(ranked.size(), kFirst); ++i) run(ranked[i]->batch);
     if (proposals_.empty()) prove();  // all of them were run as recordings
   }
@@ -239,32 +239,32 @@ class BatchSearch {
   void run_neighbour(int64_t batch, int step) {
     const auto at = std::ranges::find(batches_, batch);
     if (step < 0 ? at == batches_.begin() : std::next(at) == batches_.end()) return;
-    const BatchPlanPredictor::BatchPrediction* prediction = predictor_.prediction(*(at + step));
+    const BatchSizePlanner::BatchPrediction* prediction = predictor_.prediction(*(at + step));
     if (prediction && prediction->step) run(prediction->batch);
   }
 
   void finish() {
     ended_ = true;
     std::vector<std::string> left;
-    for (const BatchPlanPredictor::BatchPrediction* prediction : pages_)
+    for (const BatchSizePlanner::BatchPrediction* prediction : pages_)
       if (!ran_.contains(prediction->batch))
         left.push_back(batch_text(prediction->batch) + " " + ms_text(prediction->sample_ms));
     if (!left.empty()) notes_.push_back("not run, because of the predicted time per sample: " + join(left, ", "));
   }
 
   const CandidateStrategiesAndPlans& candidates_;
-  const std::vector<InspectedBatchSequence>& settings_;
+  const std::vector<InspectedModelAtShape>& settings_;
   const size_t first_;
   plan::ProgramFacts program_;  // of the first recorded batch
   const std::optional<int64_t> sequence_;
   const planner::PlanLimits limits_;
   const SamplesPerOptimizerStep size_;
   const std::vector<int64_t> batches_;
-  BatchPlanPredictor predictor_;
+  BatchSizePlanner predictor_;
   std::span<const FinishedProposal> tried_;
   std::optional<Recording> recording_;  // the one that runs now
   std::vector<int64_t> recorded_;
-  std::vector<const BatchPlanPredictor::BatchPrediction*> pages_;  // predicted batches that fit, ascending
+  std::vector<const BatchSizePlanner::BatchPrediction*> pages_;  // predicted batches that fit, ascending
   std::set<int64_t> ran_, corrected_;
   bool ended_ = false;
   std::vector<TrialProposal> proposals_;
@@ -273,7 +273,7 @@ class BatchSearch {
 
 class BatchProposer : public TrialProposer {
  public:
-  BatchProposer(const CandidateStrategiesAndPlans& candidates, const std::vector<InspectedBatchSequence>& settings,
+  BatchProposer(const CandidateStrategiesAndPlans& candidates, const std::vector<InspectedModelAtShape>& settings,
                 const planner::PlanLimits& limits, const SamplesPerOptimizerStep& size, bool disk) {
     for (size_t i = 0; i < settings.size(); ++i) {
       searches_.emplace_back(candidates, settings, i, limits, size, disk);
@@ -309,7 +309,7 @@ int64_t first_recorded(const SamplesPerOptimizerStep& size) {
 
 TrialProposerFactory propose_batches(const planner::PlanLimits& limits, const SamplesPerOptimizerStep& size,
                                      bool disk) {
-  return [=](const CandidateStrategiesAndPlans& candidates, const std::vector<InspectedBatchSequence>& settings) {
+  return [=](const CandidateStrategiesAndPlans& candidates, const std::vector<InspectedModelAtShape>& settings) {
     return std::make_unique<BatchProposer>(candidates, settings, limits, size, disk);
   };
 }

@@ -19,7 +19,7 @@ struct Search {
 
 class LargestBatch : public TrialProposer {
  public:
-  LargestBatch(const CandidateStrategiesAndPlans& candidates, const std::vector<InspectedBatchSequence>& settings,
+  LargestBatch(const CandidateStrategiesAndPlans& candidates, const std::vector<InspectedModelAtShape>& settings,
                int64_t budget_bytes)
       : settings_(settings), budget_bytes_(budget_bytes) {
     std::map<std::optional<int64_t>, std::vector<size_t>> by_sequence;
@@ -68,7 +68,7 @@ class LargestBatch : public TrialProposer {
     return m.outcome != Outcome::nan && m.outcome != Outcome::mismatch;
   }
 
-  const std::vector<InspectedBatchSequence>& settings_;
+  const std::vector<InspectedModelAtShape>& settings_;
   const int64_t budget_bytes_;
   std::vector<Search> searches_;
   size_t seen_ = 0;
@@ -78,7 +78,7 @@ class LargestBatch : public TrialProposer {
 
 TrialProposerFactory propose_largest_batches(int64_t budget_bytes) {
   return [budget_bytes](const CandidateStrategiesAndPlans& candidates,
-                        const std::vector<InspectedBatchSequence>& settings) {
+                        const std::vector<InspectedModelAtShape>& settings) {
     return std::make_unique<LargestBatch>(candidates, settings, budget_bytes);
   };
 }

@@ -4,13 +4,13 @@
 #include <cmath>
 #include <utility>
 
-#include "core/answer/result/trial_comparator.h"
+#include "core/answer/result/work_normalized_trial_comparator.h"
 #include "core/base/bytes.h"
 #include "core/base/error.h"
 #include "core/base/layout.h"
 #include "core/base/text.h"
 #include "core/plan/planner/planner.h"
-#include "core/plan/strategy/engine_preset.h"
+#include "core/plan/strategy/third_party_engine_preset.h"
 #include "core/record/measurement/trial_row.h"
 #include "core/sweep/proposals/recorded_costs.h"
 #include "core/sweep/proposals/trial_proposer.h"
@@ -46,7 +46,7 @@ result::TrialPrediction predicted(const PredictedPlan& step) {
 // The search for the plan of one setting.
 class SettingSearch {
  public:
-  SettingSearch(const CandidateStrategiesAndPlans& candidates, const InspectedBatchSequence& setting, size_t index,
+  SettingSearch(const CandidateStrategiesAndPlans& candidates, const InspectedModelAtShape& setting, size_t index,
                 const planner::PlanLimits& limits, bool disk, const std::string& own)
       : candidates_(candidates),
         program_(setting.facts.program),
@@ -364,7 +364,7 @@ class SettingSearch {
 
 class PlanProposer : public TrialProposer {
  public:
-  PlanProposer(const CandidateStrategiesAndPlans& candidates, const std::vector<InspectedBatchSequence>& settings,
+  PlanProposer(const CandidateStrategiesAndPlans& candidates, const std::vector<InspectedModelAtShape>& settings,
                const planner::PlanLimits& limits, bool disk, const std::string& own)
       : settings_(settings) {
     for (size_t i = 0; i < settings.size(); ++i) searches_.emplace_back(candidates, settings[i], i, limits, disk, own);
@@ -395,14 +395,14 @@ class PlanProposer : public TrialProposer {
     return result::axes_text(settings_[setting].batch, settings_[setting].sequence) + ": ";
   }
 
-  const std::vector<InspectedBatchSequence>& settings_;
+  const std::vector<InspectedModelAtShape>& settings_;
   std::vector<SettingSearch> searches_;
 };
 
 }  // namespace
 
 TrialProposerFactory propose_plans(const planner::PlanLimits& limits, bool disk, const std::string& own) {
-  return [=](const CandidateStrategiesAndPlans& candidates, const std::vector<InspectedBatchSequence>& settings) {
+  return [=](const CandidateStrategiesAndPlans& candidates, const std::vector<InspectedModelAtShape>& settings) {
     return std::make_unique<PlanProposer>(candidates, settings, limits, disk, own);
   };
 }

@@ -11,7 +11,7 @@ namespace {
 
 class AllCandidates : public TrialProposer {
  public:
-  AllCandidates(const CandidateStrategiesAndPlans& candidates, const std::vector<InspectedBatchSequence>& settings)
+  AllCandidates(const CandidateStrategiesAndPlans& candidates, const std::vector<InspectedModelAtShape>& settings)
       : candidates_(candidates), settings_(settings) {}
 
   std::vector<TrialProposal> next(std::span<const FinishedProposal> tried) override {
@@ -48,14 +48,14 @@ class AllCandidates : public TrialProposer {
   }
 
   const CandidateStrategiesAndPlans& candidates_;
-  const std::vector<InspectedBatchSequence>& settings_;
+  const std::vector<InspectedModelAtShape>& settings_;
   bool asked_ = false, fell_back_ = false;
 };
 
 }  // namespace
 
 std::unique_ptr<TrialProposer> propose_all(const CandidateStrategiesAndPlans& candidates,
-                                           const std::vector<InspectedBatchSequence>& settings) {
+                                           const std::vector<InspectedModelAtShape>& settings) {
   return std::make_unique<AllCandidates>(candidates, settings);
 }
 

@@ -21,7 +21,7 @@ namespace memtune::sweep {
 inline constexpr char kCommonStrategy[] = "checkpoint:full";  // a strategy that every trainer supports
 
 // One point of the axes with the model's facts there: sizes and ops depend on batch and sequence.
-struct InspectedBatchSequence {
+struct InspectedModelAtShape {
   std::optional<int64_t> batch, sequence;  // empty: as in the inputs
   InspectedModel facts;
 };
@@ -64,10 +64,10 @@ class TrialProposer {
 
 // Both arguments outlive the proposer.
 using TrialProposerFactory = std::function<std::unique_ptr<TrialProposer>(
-    const CandidateStrategiesAndPlans& candidates, const std::vector<InspectedBatchSequence>& settings)>;
+    const CandidateStrategiesAndPlans& candidates, const std::vector<InspectedModelAtShape>& settings)>;
 
 // All candidates at all settings at once, the baseline of a setting first. Throws one UsageError with all problems.
 std::unique_ptr<TrialProposer> propose_all(const CandidateStrategiesAndPlans& candidates,
-                                           const std::vector<InspectedBatchSequence>& settings);
+                                           const std::vector<InspectedModelAtShape>& settings);
 
 }  // namespace memtune::sweep

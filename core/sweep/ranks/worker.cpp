@@ -34,7 +34,7 @@ constexpr size_t kCostsPart = size_t{1} << 20;
 json frame_of(const TrialAnswer& answer) {
   if (const auto* measurement = std::get_if<result::Measurement>(&answer))
     return {{"frame", "result"}, {"measurement", *measurement}};
-  if (const auto* usage = std::get_if<ReportedUsageError>(&answer))
+  if (const auto* usage = std::get_if<ReceivedUsageError>(&answer))
     return {{"frame", "usage"}, {"message", usage->message}};
   if (const auto* rank = std::get_if<PeerRankFailure>(&answer))
     return {{"frame", "rank"}, {"timed_out", rank->timed_out}, {"message", rank->message}};

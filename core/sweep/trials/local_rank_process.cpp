@@ -54,9 +54,9 @@ bool take(FileDescriptor& pipe, const Use& use) {
   return count > 0;
 }
 
-TrialProcessHandle started(const TrialProcessSettings& command) {
+TrialPidAndPipes started(const TrialProcessSettings& command) {
   if (command.spare)
-    if (std::optional<TrialProcessHandle> spare = command.spare->take(command.arguments, command.threads))
+    if (std::optional<TrialPidAndPipes> spare = command.spare->take(command.arguments, command.threads))
       return std::move(*spare);
   return start_trial(command.arguments, command.threads, command.rendezvous);
 }
@@ -71,7 +71,7 @@ LocalRankProcess::LocalRankProcess(const TrialProcessSettings& command)
       limit_(command.limit),
       deadline_(Clock::now() + command.limit),
       grace_(command.grace) {
-  TrialProcessHandle process = started(command);
+  TrialPidAndPipes process = started(command);
   pid_ = process.pid;
   frames_ = std::move(process.frames);
   said_ = std::move(process.said);
@@ -150,7 +150,7 @@ TrialAnswer LocalRankProcess::answer() const {
     return ProcessFailure{result::Outcome::host_oom,
                           "ended " + where + ", because of host memory: " + memory_.reason()};
   std::string details = log_.log_tail();
-  if (lacks_symbols(*status_, reader_.phase(), details)) return ReportedUsageError{kOtherTorch};
+  if (lacks_symbols(*status_, reader_.phase(), details)) return ReceivedUsageError{kOtherTorch};
   if (!reader_.damage().empty()) details = reader_.damage() + "; " + details;
   const std::optional<int64_t> now = process::count_memory_kills();
   return process::classify_end(*status_, kills_before_ && now ? std::optional(*now - *kills_before_) : std::nullopt,

@@ -22,7 +22,7 @@ void PrestartedTrialProcess::start(int threads) noexcept try {
   end();
 }
 
-std::optional<TrialProcessHandle> PrestartedTrialProcess::take(const std::vector<std::string>& arguments, int threads) {
+std::optional<TrialPidAndPipes> PrestartedTrialProcess::take(const std::vector<std::string>& arguments, int threads) {
   if (process_.pid == 0) return {};
   const std::string line = nlohmann::json(arguments).dump() + "\n";
   const bool said = threads == threads_ &&
@@ -32,7 +32,7 @@ std::optional<TrialProcessHandle> PrestartedTrialProcess::take(const std::vector
     return {};
   }
   words_ = FileDescriptor();
-  return std::exchange(process_, TrialProcessHandle());
+  return std::exchange(process_, TrialPidAndPipes());
 }
 
 void PrestartedTrialProcess::end() noexcept {
@@ -41,7 +41,7 @@ void PrestartedTrialProcess::end() noexcept {
     ::kill(-process_.pid, SIGKILL);
     ::waitpid(process_.pid, nullptr, 0);
   }
-  process_ = TrialProcessHandle();
+  process_ = TrialPidAndPipes();
 }
 
 }  // namespace memtune::sweep

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/base/file.h"
-#include "core/sweep/trials/trial_process_handle.h"
+#include "core/sweep/trials/trial_pid_and_pipes.h"
 
 namespace memtune::sweep {
 
@@ -25,13 +25,13 @@ class PrestartedTrialProcess {
   // Does nothing if one waits already. If none can be started, the next trial starts its own process and reports why.
   void start(int threads) noexcept;
   // The process that was started with so many threads and now runs `arguments`. None if there is none, or if it ended.
-  std::optional<TrialProcessHandle> take(const std::vector<std::string>& arguments, int threads);
+  std::optional<TrialPidAndPipes> take(const std::vector<std::string>& arguments, int threads);
 
  private:
   void end() noexcept;
 
   const std::string device_;
-  TrialProcessHandle process_;  // pid 0: none
+  TrialPidAndPipes process_;  // pid 0: none
   int threads_ = 0;
   FileDescriptor words_;  // a socket to its stdin
 };

@@ -41,12 +41,12 @@ ProcessFailure read_failure(const json& frame) {
 std::optional<TrialAnswer> read_answer(const std::string& kind, const json& frame) {
   if (kind == "facts") return read_facts(frame);
   if (kind == "result") return frame.at("measurement").get<result::Measurement>();
-  if (kind == "trained") return frame.at("training").get<result::TrainingResult>();
+  if (kind == "trained") return frame.at("training").get<result::TrainingRunResult>();
   if (kind == "saves") return frame.at("saves").get<result::StateSaveMeasurement>();
   if (kind == "doctor") return read_checks(frame);
   if (kind == "machine") return frame.at("machine").get<plan::MachineProfile>();
   if (kind == "announced") return RendezvousEntry{frame.at("text")};
-  if (kind == "usage") return ReportedUsageError{frame.at("message")};
+  if (kind == "usage") return ReceivedUsageError{frame.at("message")};
   if (kind == "rank") return PeerRankFailure{frame.at("timed_out"), frame.at("message")};
   if (kind == "error") return read_failure(frame);
   return std::nullopt;

@@ -36,7 +36,7 @@ struct ReceivedDoctorCheck {
 };
 
 // A mistake of the user, in the trial's words.
-struct ReportedUsageError {
+struct ReceivedUsageError {
   std::string message;
 };
 
@@ -53,9 +53,9 @@ struct RendezvousEntry {
 
 using process::ProcessFailure;  // the process ended without an answer
 
-using TrialAnswer = std::variant<InspectedModel, result::Measurement, result::TrainingResult,
+using TrialAnswer = std::variant<InspectedModel, result::Measurement, result::TrainingRunResult,
                                  result::StateSaveMeasurement, std::vector<ReceivedDoctorCheck>, plan::MachineProfile,
-                                 ReportedUsageError, PeerRankFailure, RendezvousEntry, ProcessFailure>;
+                                 ReceivedUsageError, PeerRankFailure, RendezvousEntry, ProcessFailure>;
 
 class PrestartedTrialProcess;
 

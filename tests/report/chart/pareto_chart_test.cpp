@@ -163,7 +163,7 @@ TEST_CASE("the frontier counts per sample if the plot does") {
   report.rows[3].batch = 8;
   report.frontiers = {{4, {}, {{320, 10 * kGiB}, {275, 20 * kGiB}}}};
   const auto plot = result::pareto_plot_of(report.rows, 0, report.frontiers);
-  const result::TrialComparator ranking{std::span<const result::TrialRow>(report.rows)};
+  const result::WorkNormalizedTrialComparator ranking{std::span<const result::TrialRow>(report.rows)};
   REQUIRE(plot.frontiers.size() == 1);
   CHECK(plot.frontiers[0][1].time == doctest::Approx(ranking.time(report.rows[4])));
 }

@@ -5,7 +5,7 @@
 
 #include "core/answer/report/chart/chart.h"
 #include "core/answer/report/words.h"
-#include "core/answer/result/trial_comparator.h"
+#include "core/answer/result/work_normalized_trial_comparator.h"
 #include "core/base/bytes.h"
 #include "core/base/layout.h"
 #include "core/base/median.h"

@@ -19,7 +19,7 @@
 #include "core/answer/report/text/columns.h"
 #include "core/answer/report/time_text.h"
 #include "core/answer/report/words.h"
-#include "core/answer/result/trial_comparator.h"
+#include "core/answer/result/work_normalized_trial_comparator.h"
 #include "core/base/bytes.h"
 #include "core/base/layout.h"
 #include "core/base/text.h"
@@ -116,7 +116,8 @@ class Page {
     const TrialRow* base = reference_row(report_, row);
     if (base && base != &row && base->measurement.step_ms.median > 0 && base->measurement.peak_bytes.allocated > 0) {
       const std::string of = "of " + report_.reference;
-      put_figure(fixed(result::TrialComparator(report_.rows).ratio(row, *base).value, 2) + " ×", "the time " + of);
+      put_figure(fixed(result::WorkNormalizedTrialComparator(report_.rows).ratio(row, *base).value, 2) + " ×",
+                 "the time " + of);
       put_figure(fixed(static_cast<double>(m.peak_bytes.allocated) /
                            static_cast<double>(base->measurement.peak_bytes.allocated),
                        2) +

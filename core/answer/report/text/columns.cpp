@@ -8,7 +8,7 @@
 #include "core/answer/report/words.h"
 #include "core/answer/result/effect.h"
 #include "core/answer/result/metrics.h"
-#include "core/answer/result/trial_comparator.h"
+#include "core/answer/result/work_normalized_trial_comparator.h"
 #include "core/base/layout.h"
 
 namespace memtune::report {
@@ -78,7 +78,7 @@ class Columns {
     if (std::any_of(column.cells.begin(), column.cells.end(), known)) columns_.push_back(std::move(column));
   }
 
-  void add_figure(const result::Metric& metric, int importance, const char* meaning = "") {
+  void add_figure(const result::MetricDefinition& metric, int importance, const char* meaning = "") {
     const MetricColumn column(metric, rows_);
     add(
         column.head(), importance, false, [&](const TrialRow& row) { return TableCell{column.text(row.measurement)}; },
@@ -211,7 +211,7 @@ class Columns {
 
   const Report& report_;
   std::span<const TrialRow* const> rows_;
-  result::TrialComparator ranking_;
+  result::WorkNormalizedTrialComparator ranking_;
   std::vector<TableColumn> columns_;
 };
 

@@ -10,7 +10,7 @@
 namespace memtune::report {
 namespace {
 
-using result::Metric;
+using result::MetricDefinition;
 using result::TrialRow;
 
 // A spreadsheet would evaluate such text as a formula.
@@ -60,7 +60,7 @@ constexpr std::string_view kBeforeNoisy = "step_ms_high";
 
 std::string header(bool predicted) {
   std::string text = "strategy,batch,sequence,outcome,reason";
-  for (const Metric& metric : result::metrics()) {
+  for (const MetricDefinition& metric : result::metrics()) {
     text += std::string(",") + metric.key;
     if (metric.key == kBeforeNoisy) text += ",noisy";
   }
@@ -73,7 +73,7 @@ std::string header(bool predicted) {
 }
 
 void put_figures(Line& line, const result::Measurement& m) {
-  for (const Metric& metric : result::metrics()) {
+  for (const MetricDefinition& metric : result::metrics()) {
     const double value = metric.get(m);
     if (result::is_whole(metric.unit))
       line.measured(m, static_cast<int64_t>(value));

@@ -13,9 +13,9 @@
 namespace memtune::report {
 namespace {
 
-using result::DiffRow;
 using result::kNothing;
 using result::Measurement;
+using result::SweepDiffRow;
 using result::TrialRow;
 
 // " +2.1 %"; "" if A is 0.
@@ -51,7 +51,7 @@ class DiffCells {
 
   std::vector<std::string> heads() const { return {"strategy", step_.head(), peak_.head(), "hidden %", ""}; }
 
-  std::vector<std::string> line(const DiffRow& row) const {
+  std::vector<std::string> line(const SweepDiffRow& row) const {
     const Measurement &a = row.a->measurement, &b = row.b->measurement;
     const bool moves = a.transfer.out_bytes + b.transfer.out_bytes > 0;
     return {label(*row.a), change(step_, a, b) + (may_be_equal(a.step_ms, b.step_ms) ? " ~" : ""), change(peak_, a, b),
@@ -66,16 +66,16 @@ class DiffCells {
   result::MetricColumn step_, peak_;
 };
 
-std::vector<const TrialRow*> rows_of(const std::vector<DiffRow>& diff) {
+std::vector<const TrialRow*> rows_of(const std::vector<SweepDiffRow>& diff) {
   std::vector<const TrialRow*> rows;
-  for (const DiffRow& row : diff) {
+  for (const SweepDiffRow& row : diff) {
     if (row.worked_in_both()) rows.insert(rows.end(), {row.a, row.b});
   }
   return rows;
 }
 
 // Why two trials have no figures to compare.
-std::string instead(const DiffRow& row) {
+std::string instead(const SweepDiffRow& row) {
   if (!row.b) return "only in A";
   if (!row.a) return "only in B";
   const auto ended = [](const TrialRow& side) {
@@ -95,11 +95,11 @@ nlohmann::json side(const TrialRow* row) {
 
 }  // namespace
 
-std::string diff_table(const std::vector<result::DiffRow>& rows) {
+std::string diff_table(const std::vector<result::SweepDiffRow>& rows) {
   const DiffCells cells(rows_of(rows));
   std::vector<TableColumn> columns;
   for (std::string& head : cells.heads()) columns.push_back({std::move(head), 0, true, {}, columns.empty() ? 1 : 2});
-  for (const DiffRow& row : rows)
+  for (const SweepDiffRow& row : rows)
     add_row(columns, row.worked_in_both() ? cells.line(row) : std::vector{label(row.any())});
   // Left out if no trial copied anything.
   const auto nothing = [](const TableCell& cell) { return cell.text.empty() || cell.text == kNothing; };
@@ -112,16 +112,16 @@ std::string diff_table(const std::vector<result::DiffRow>& rows) {
     else
       text += pad_right(" " + columns[0].cells[i].text, columns[0].width() + 3) + instead(rows[i]) + "\n";
   }
-  const auto unclear = [](const DiffRow& row) {
+  const auto unclear = [](const SweepDiffRow& row) {
     return row.worked_in_both() && may_be_equal(row.a->measurement.step_ms, row.b->measurement.step_ms);
   };
   if (std::ranges::any_of(rows, unclear)) text += "\n ~ within the noise of both\n";
   return text;
 }
 
-std::string diff_json(const std::vector<result::DiffRow>& rows) {
+std::string diff_json(const std::vector<result::SweepDiffRow>& rows) {
   nlohmann::json trials = nlohmann::json::array();
-  for (const DiffRow& row : rows) {
+  for (const SweepDiffRow& row : rows) {
     const TrialRow& any = row.any();
     nlohmann::json trial = {{"strategy", any.measurement.strategy},
                             {"in", row.in_both() ? "both"

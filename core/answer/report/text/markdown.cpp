@@ -10,7 +10,7 @@
 #include "core/answer/report/saving.h"
 #include "core/answer/report/text/columns.h"
 #include "core/answer/report/words.h"
-#include "core/answer/result/trial_comparator.h"
+#include "core/answer/result/work_normalized_trial_comparator.h"
 #include "core/base/text.h"
 
 namespace memtune::report {

@@ -20,9 +20,9 @@ std::string summary_table(const plan::PlanSummary& summary) {
   for (size_t place = 0; place < summary.total.sums.size(); ++place)
     if (summary.total.sums[place].values > 0)
       columns.push_back({to_string(static_cast<plan::TensorPlacement>(place)), 0, true, {}, 3});
-  std::vector<plan::BlockRangePlacements> rows = summary.rows;
+  std::vector<plan::BlockRangePlacementTotals> rows = summary.rows;
   rows.push_back(summary.total);
-  for (const plan::BlockRangePlacements& row : rows) {
+  for (const plan::BlockRangePlacementTotals& row : rows) {
     std::vector<std::string> cells = {row.blocks};
     for (size_t place = 0; place < row.sums.size(); ++place)
       if (summary.total.sums[place].values > 0) cells.push_back(cell(row.sums[place], summary.measured));

@@ -13,7 +13,7 @@
 #include "core/answer/report/text/columns.h"
 #include "core/answer/report/time_text.h"
 #include "core/answer/report/words.h"
-#include "core/answer/result/trial_comparator.h"
+#include "core/answer/result/work_normalized_trial_comparator.h"
 #include "core/base/layout.h"
 #include "core/base/text.h"
 

@@ -27,7 +27,7 @@
 #include "core/base/device/device.h"
 #include "core/base/device/nvml.h"
 #include "core/base/device/pageable_slab.h"
-#include "core/base/device/stream_order_tracker.h"
+#include "core/base/device/redundant_stream_wait_filter.h"
 #include "core/base/error.h"
 
 namespace memtune::device {
@@ -69,7 +69,7 @@ class EventPool {
 
 class CudaEvent final : public StreamEvent {
  public:
-  CudaEvent(std::shared_ptr<EventPool> pool, cudaStream_t stream, StreamOrderTracker& order)
+  CudaEvent(std::shared_ptr<EventPool> pool, cudaStream_t stream, RedundantStreamWaitFilter& order)
       : pool_(std::move(pool)), event_(pool_->take()), point_(order.record(stream)) {
     const cudaError_t status = cudaEventRecord(event_, stream);
     if (status != cudaSuccess) pool_->deallocate(event_);
@@ -100,12 +100,12 @@ class CudaEvent final : public StreamEvent {
     return ms;
   }
   cudaEvent_t handle() const { return event_; }
-  const StreamOrderTracker::Point& point() const { return point_; }
+  const RedundantStreamWaitFilter::Point& point() const { return point_; }
 
  private:
   std::shared_ptr<EventPool> pool_;  // may outlive the device
   cudaEvent_t event_;
-  StreamOrderTracker::Point point_;
+  RedundantStreamWaitFilter::Point point_;
 };
 
 // Allocates the calling thread's new memory on one NUMA node, if the node has free memory, while this object exists.
@@ -141,7 +141,7 @@ int numa_node(int device) {
   return node;
 }
 
-class PinnedSlab final : public HostSlab {
+class PinnedSlab final : public HostBuffer {
  public:
   PinnedSlab(int64_t bytes, int node) : bytes_(bytes) {
     NumaPreference preference(node);
@@ -271,25 +271,25 @@ class CudaDevice final : public Device {
   std::string name() const override { return name_; }
   int64_t total_bytes() const override { return total_bytes_; }
 
-  std::unique_ptr<HostSlab> allocate_host(int64_t bytes, bool pinned = true) override {
+  std::unique_ptr<HostBuffer> allocate_host(int64_t bytes, bool pinned = true) override {
     if (!pinned) return std::make_unique<PageableSlab>(bytes);
     return std::make_unique<PinnedSlab>(bytes, numa_node_);
   }
 
-  void copy(void* to, const void* from, int64_t bytes, CopyDirection direction, Stream stream) override {
+  void copy(void* to, const void* from, int64_t bytes, CopyDirection direction, StreamKind stream) override {
     if (bytes == 0) return;
     const auto kind = direction == CopyDirection::to_host ? cudaMemcpyDeviceToHost : cudaMemcpyHostToDevice;
     check_cuda(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), kind, handle(stream)), "cudaMemcpyAsync");
   }
-  void copy_batch(std::span<const Copy> copies, CopyDirection direction, Stream stream) override {
+  void copy_batch(std::span<const Copy> copies, CopyDirection direction, StreamKind stream) override {
     if (copies.size() > 1 && batches_.enqueue(copies, handle(stream))) return;
     for (const Copy& each : copies) copy(each.to, each.from, each.bytes, direction, stream);
   }
-  EventPtr record(Stream stream) override { return std::make_shared<CudaEvent>(events_, handle(stream), order_); }
-  EventPtr record_timed(Stream stream) override {
+  EventPtr record(StreamKind stream) override { return std::make_shared<CudaEvent>(events_, handle(stream), order_); }
+  EventPtr record_timed(StreamKind stream) override {
     return std::make_shared<CudaEvent>(timed_events_, handle(stream), order_);
   }
-  void wait(Stream stream, const EventPtr& event) override {
+  void wait(StreamKind stream, const EventPtr& event) override {
     const auto& cuda_event = static_cast<const CudaEvent&>(*event);
     const cudaStream_t by = handle(stream);
     if (order_.is_ordered_after(by, cuda_event.point())) return;
@@ -298,7 +298,7 @@ class CudaDevice final : public Device {
   }
   void synchronize() override { check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize"); }
   std::unique_ptr<ComputeStreamHold> hold_compute() override {
-    return std::make_unique<CudaComputeHold>(handle(Stream::compute));
+    return std::make_unique<CudaComputeHold>(handle(StreamKind::compute));
   }
 
   AllocatorStats memory() const override {
@@ -329,11 +329,11 @@ class CudaDevice final : public Device {
   void empty_cache() override { allocator::emptyCache(); }
 
  private:
-  cudaStream_t handle(Stream stream) const {
+  cudaStream_t handle(StreamKind stream) const {
     switch (stream) {
-      case Stream::out: return out_.stream();
-      case Stream::in: return in_.stream();
-      case Stream::compute: break;
+      case StreamKind::out: return out_.stream();
+      case StreamKind::in: return in_.stream();
+      case StreamKind::compute: break;
     }
     return c10::cuda::getCurrentCUDAStream(index_).stream();
   }
@@ -343,7 +343,7 @@ class CudaDevice final : public Device {
   Nvml nvml_;
   c10::cuda::CUDAStream out_, in_;
   std::shared_ptr<EventPool> events_, timed_events_;
-  StreamOrderTracker order_;
+  RedundantStreamWaitFilter order_;
   CopyBatches batches_;
   int64_t total_bytes_ = 0;
   int numa_node_ = -1;

@@ -61,11 +61,11 @@ int shape_capability(const std::string& device) {
   return error == std::errc() && read == end ? capability : -1;
 }
 
-std::unique_ptr<HostSlab> ShapeDevice::allocate_host(int64_t, bool) {
+std::unique_ptr<HostBuffer> ShapeDevice::allocate_host(int64_t, bool) {
   throw DeviceError("a device of shapes has no data to copy to host memory");
 }
 
-EventPtr ShapeDevice::record(Stream) {
+EventPtr ShapeDevice::record(StreamKind) {
   static const EventPtr reached = std::make_shared<ReachedEvent>();
   return reached;
 }

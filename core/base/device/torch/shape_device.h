@@ -26,11 +26,12 @@ class ShapeDevice final : public Device {
   std::string name() const override { return "shapes"; }
   int64_t total_bytes() const override { return 0; }
 
-  std::unique_ptr<HostSlab> allocate_host(int64_t bytes, bool pinned) override;  // throws DeviceError: there is no data
-  void copy(void*, const void*, int64_t, CopyDirection, Stream) override {}
-  EventPtr record(Stream stream) override;
-  EventPtr record_timed(Stream stream) override { return record(stream); }
-  void wait(Stream, const EventPtr&) override {}
+  std::unique_ptr<HostBuffer> allocate_host(int64_t bytes,
+                                            bool pinned) override;  // throws DeviceError: there is no data
+  void copy(void*, const void*, int64_t, CopyDirection, StreamKind) override {}
+  EventPtr record(StreamKind stream) override;
+  EventPtr record_timed(StreamKind stream) override { return record(stream); }
+  void wait(StreamKind, const EventPtr&) override {}
   void synchronize() override {}
 
   AllocatorStats memory() const override;

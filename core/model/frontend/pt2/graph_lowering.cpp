@@ -218,7 +218,7 @@ Values GraphLowering::operands(const Pt2Node& node, size_t begin) {
 // The inner graph sees only its operands. Its names may equal names of the outer graph.
 Values GraphLowering::write_inside(const Pt2Graph& graph, const Values& operands) {
   if (graph.inputs.size() != operands.size()) throw UsageError("its graph takes another number of operands");
-  NodeArgumentResolver::Names outer = values_.exchange({});
+  Pt2ArgumentConverter::Names outer = values_.exchange({});
   for (size_t i = 0; i < operands.size(); ++i)
     for (const Pt2ValueOrConstant& element : graph.inputs[i].elements) values_.bind(element.value, operands[i]);
   write(graph);

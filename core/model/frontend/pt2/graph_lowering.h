@@ -7,7 +7,7 @@
 
 #include "core/model/frontend/front_end.h"
 #include "core/model/frontend/pt2/module_stack_region_mapper.h"
-#include "core/model/frontend/pt2/node_argument_resolver.h"
+#include "core/model/frontend/pt2/pt2_argument_converter.h"
 #include "core/model/pt2/pt2_graph.h"
 
 namespace memtune::frontend {
@@ -17,7 +17,7 @@ class GraphLowering {
   GraphLowering(program::Program& program, const LoweringOptions& source);
 
   Emitter& emit() { return emit_; }
-  NodeArgumentResolver& values() { return values_; }
+  Pt2ArgumentConverter& values() { return values_; }
 
   // Writes for the source's device. Skips assertions, and full slices (x[:]) as Python's indexing does. Throws
   // UsageError without the model's path, but with the author's source line, for a node that cannot be run.
@@ -47,7 +47,7 @@ class GraphLowering {
   Emitter emit_;
   ModuleStackRegionMapper regions_;
   const LoweringOptions& source_;
-  NodeArgumentResolver values_;
+  Pt2ArgumentConverter values_;
 };
 
 }  // namespace memtune::frontend

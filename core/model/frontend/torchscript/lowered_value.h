@@ -23,12 +23,12 @@ struct TupleRef {
   std::vector<LoweredValue> elements;
 };
 
-struct LoweredFunction {
+struct JitFunctionRef {
   torch::jit::Function* function;
 };
 
 struct LoweredValue {
-  std::variant<Value, ModuleRef, TupleRef, LoweredFunction> what;
+  std::variant<Value, ModuleRef, TupleRef, JitFunctionRef> what;
 };
 
 // "Block"; "" if the type is not a class.

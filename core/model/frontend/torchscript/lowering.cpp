@@ -136,7 +136,7 @@ class Lowering {
   void lower_constant(const jit::Node* node) {
     const jit::Value* value = node->output();
     if (value->type()->kind() == c10::TypeKind::FunctionType) {
-      know(value, LoweredValue{LoweredFunction{value->type()->expectRef<c10::FunctionType>().function()}});
+      know(value, LoweredValue{JitFunctionRef{value->type()->expectRef<c10::FunctionType>().function()}});
       return;
     }
     auto constant_value = jit::toIValue(value);
@@ -179,7 +179,7 @@ class Lowering {
   }
 
   void lower_call_function(const jit::Node* node) {
-    auto* function = std::get_if<LoweredFunction>(&input(node, 0).what);
+    auto* function = std::get_if<JitFunctionRef>(&input(node, 0).what);
     if (!function) throw refused(node, "the function is not known before it runs");
     bind(node, inline_graph(*function->function, gather(node->inputs().slice(1))));
   }

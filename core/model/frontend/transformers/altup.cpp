@@ -13,7 +13,7 @@ constexpr double kLeastMagnitude = 1e-5;
 
 class AltupWriter {
  public:
-  explicit AltupWriter(DecoderBuilder& parts, const std::string& layer = "")
+  explicit AltupWriter(DecoderOpEmitter& parts, const std::string& layer = "")
       : parts_(parts), emit_(parts.emit()), config_(parts.config()), altup_(*config_.altup), path_(layer + ".altup") {}
 
   Value streams(Value x) {
@@ -122,7 +122,7 @@ class AltupWriter {
 
   Value permuted(Value x, const std::vector<int64_t>& order) { return emit_.op("aten::permute", "", {x, order}); }
 
-  DecoderBuilder& parts_;
+  DecoderOpEmitter& parts_;
   Emitter& emit_;
   const model::TransformersConfig& config_;
   const model::AltupConfig& altup_;
@@ -131,21 +131,21 @@ class AltupWriter {
 
 }  // namespace
 
-Value write_altup_streams(DecoderBuilder& parts, Value x) { return AltupWriter(parts).streams(x); }
+Value write_altup_streams(DecoderOpEmitter& parts, Value x) { return AltupWriter(parts).streams(x); }
 
-Value write_altup_mean(DecoderBuilder& parts, Value streams) { return AltupWriter(parts).mean(streams); }
+Value write_altup_mean(DecoderOpEmitter& parts, Value streams) { return AltupWriter(parts).mean(streams); }
 
-Value write_altup_prediction(DecoderBuilder& parts, Value streams, const std::string& layer) {
+Value write_altup_prediction(DecoderOpEmitter& parts, Value streams, const std::string& layer) {
   return AltupWriter(parts, layer).prediction(streams);
 }
 
-Value write_altup_correction(DecoderBuilder& parts, Value predictions, Value activated, const std::string& layer) {
+Value write_altup_correction(DecoderOpEmitter& parts, Value predictions, Value activated, const std::string& layer) {
   return AltupWriter(parts, layer).correction(predictions, activated);
 }
 
-Value active_stream(DecoderBuilder& parts, Value streams) { return AltupWriter(parts).active(streams); }
+Value active_stream(DecoderOpEmitter& parts, Value streams) { return AltupWriter(parts).active(streams); }
 
-void add_layer_input(DecoderBuilder& parts, Value streams, Value input, const std::string& layer) {
+void add_layer_input(DecoderOpEmitter& parts, Value streams, Value input, const std::string& layer) {
   Emitter& emit = parts.emit();
   const Value y = write_layer_input(parts, AltupWriter(parts, layer).scaled_copy(streams), input, layer);
   const auto others = [&] {
@@ -156,7 +156,7 @@ void add_layer_input(DecoderBuilder& parts, Value streams, Value input, const st
   emit.op("aten::copy_", "", {others(), sum});  // Python's x[1:] += y stores its result once more
 }
 
-Value write_laurel(DecoderBuilder& parts, Value x, const std::string& layer) {
+Value write_laurel(DecoderOpEmitter& parts, Value x, const std::string& layer) {
   const std::string path = layer + ".laurel";
   const int64_t hidden = parts.config().hidden, rank = parts.config().altup->laurel_rank;
   const Emitter::InRegion region(parts.emit(), path, parts.type("TextLaurelBlock"));

@@ -22,10 +22,10 @@ constexpr int64_t kEnd = std::numeric_limits<int64_t>::max();
 
 class AttentionWriter {
  public:
-  AttentionWriter(DecoderBuilder& parts, std::string path)
+  AttentionWriter(DecoderOpEmitter& parts, std::string path)
       : parts_(parts), emit_(parts.emit()), config_(parts.config()), family_(parts.family()), path_(std::move(path)) {}
 
-  Value write(Value x, const AttentionPositions& at, const AttentionVisibility& seen) {
+  Value write(Value x, const TokenPositionsAndRotary& at, const AttentionVisibility& seen) {
     const Emitter::InRegion region(emit_, path_, parts_.type("Attention"));
     if (config_.latent) {
       const auto [q, k, v] =
@@ -55,8 +55,8 @@ class AttentionWriter {
   }
 
   // Of a layer that shares keys and values. Rotates before heads come first.
-  Value write(Value x, const AttentionPositions& at, const AttentionVisibility& seen, const model::LayerConfig& layer,
-              KeysAndValues& shared) {
+  Value write(Value x, const TokenPositionsAndRotary& at, const AttentionVisibility& seen,
+              const model::LayerConfig& layer, KeysAndValues& shared) {
     const Emitter::InRegion region(emit_, path_, parts_.type("Attention"));
     const auto turned = [&](Value y) {
       const auto wide = [&](Value table) { return emit_.op("aten::unsqueeze", "", {table, 2}); };
@@ -181,7 +181,7 @@ class AttentionWriter {
   }
 
   // Rotates before heads come first.
-  std::array<Value, 3> turned_as_complex(Value x, const AttentionPositions& at) {
+  std::array<Value, 3> turned_as_complex(Value x, const TokenPositionsAndRotary& at) {
     Value q = viewed(projection(x, "q_proj", config_.heads));
     Value k = viewed(projection(x, "k_proj", config_.kv_heads));
     const Value v = heads(projection(x, "v_proj", config_.kv_heads));
@@ -397,7 +397,7 @@ class AttentionWriter {
   Value viewed(Value x) { return emit_.op("aten::view", "", {x, parts_.shape({-1, config_.head_width})}); }
   Value heads(Value x) { return transposed(viewed(x)); }  // [batch, heads, length, width]
 
-  DecoderBuilder& parts_;
+  DecoderOpEmitter& parts_;
   Emitter& emit_;
   const model::TransformersConfig& config_;
   const model::TransformersFamily& family_;
@@ -407,7 +407,7 @@ class AttentionWriter {
 
 }  // namespace
 
-Value write_attention(DecoderBuilder& parts, Value x, const std::string& path, const AttentionPositions& at,
+Value write_attention(DecoderOpEmitter& parts, Value x, const std::string& path, const TokenPositionsAndRotary& at,
                       const AttentionVisibility& seen, const model::LayerConfig* layer, KeysAndValues* shared) {
   if (layer) return AttentionWriter(parts, path).write(x, at, seen, *layer, *shared);
   return AttentionWriter(parts, path).write(x, at, seen);

@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "core/model/frontend/transformers/decoder_builder.h"
+#include "core/model/frontend/transformers/decoder_op_emitter.h"
 
 namespace memtune::frontend {
 
@@ -20,7 +20,7 @@ struct AttentionVisibility {
 };
 
 // Where the tokens stand.
-struct AttentionPositions {
+struct TokenPositionsAndRotary {
   Value positions;                              // [1 or batch, length]
   std::optional<std::pair<Value, Value>> turn;  // cosine and sine; nullopt for layers without rotary embedding
 };
@@ -29,7 +29,7 @@ struct AttentionPositions {
 using KeysAndValues = std::optional<std::pair<Value, Value>>;
 
 // `shared`: read by layers that reuse keys, set by the others; null for other families.
-Value write_attention(DecoderBuilder& parts, Value x, const std::string& path, const AttentionPositions& at,
+Value write_attention(DecoderOpEmitter& parts, Value x, const std::string& path, const TokenPositionsAndRotary& at,
                       const AttentionVisibility& seen, const model::LayerConfig* layer = nullptr,
                       KeysAndValues* shared = nullptr);
 

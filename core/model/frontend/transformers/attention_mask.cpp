@@ -17,7 +17,7 @@ double lowest_of(at::ScalarType dtype) {
   return dtype == at::kDouble ? std::numeric_limits<double>::lowest() : std::numeric_limits<float>::lowest();
 }
 
-AttentionMasks::AttentionMasks(DecoderBuilder& parts, const std::optional<Value>& documents,
+AttentionMasks::AttentionMasks(DecoderOpEmitter& parts, const std::optional<Value>& documents,
                                const std::optional<Value>& padding)
     : parts_(parts), emit_(parts.emit()), documents_(documents), padding_(padding) {}
 

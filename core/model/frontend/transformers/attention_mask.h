@@ -5,7 +5,7 @@
 #include <map>
 #include <optional>
 
-#include "core/model/frontend/transformers/decoder_builder.h"
+#include "core/model/frontend/transformers/decoder_op_emitter.h"
 
 namespace memtune::frontend {
 
@@ -15,7 +15,7 @@ class AttentionMasks {
  public:
   // `documents`: positions [1, length] that restart with each document of a packed row; nullopt: not packed. `padding`:
   // attention_mask [batch, length], 0 for padding; nullopt: no padding.
-  AttentionMasks(DecoderBuilder& parts, const std::optional<Value>& documents, const std::optional<Value>& padding);
+  AttentionMasks(DecoderOpEmitter& parts, const std::optional<Value>& documents, const std::optional<Value>& padding);
 
   // Returns the mask of layers with this window (0: none); emits it at the first call. It is true where a query sees a
   // key. For eager attention it is 0 there and the dtype's lowest number elsewhere. Returns nullopt if sdpa's own
@@ -27,7 +27,7 @@ class AttentionMasks {
   Value same_document();
   Value no_padding();
 
-  DecoderBuilder& parts_;
+  DecoderOpEmitter& parts_;
   Emitter& emit_;
   std::optional<Value> documents_, padding_;
   std::map<int64_t, std::optional<Value>> masks_;

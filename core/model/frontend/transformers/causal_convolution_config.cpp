@@ -4,7 +4,7 @@ namespace memtune::frontend {
 
 using c10::IValue;
 
-Value write_causal_convolution(DecoderBuilder& parts, Value x, const CausalConvolutionConfig& convolution) {
+Value write_causal_convolution(DecoderOpEmitter& parts, Value x, const CausalConvolutionConfig& convolution) {
   Emitter& emit = parts.emit();
   const std::string& path = convolution.path;
   const int64_t channels = convolution.channels, kernel = convolution.kernel;

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "core/model/frontend/transformers/decoder_builder.h"
+#include "core/model/frontend/transformers/decoder_op_emitter.h"
 
 namespace memtune::frontend {
 
@@ -14,6 +14,6 @@ struct CausalConvolutionConfig {
 };
 
 // `x`: [batch, channels, length], as the result.
-Value write_causal_convolution(DecoderBuilder& parts, Value x, const CausalConvolutionConfig& convolution);
+Value write_causal_convolution(DecoderOpEmitter& parts, Value x, const CausalConvolutionConfig& convolution);
 
 }  // namespace memtune::frontend

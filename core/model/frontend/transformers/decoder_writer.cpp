@@ -12,7 +12,7 @@
 #include "core/model/frontend/transformers/altup.h"
 #include "core/model/frontend/transformers/attention.h"
 #include "core/model/frontend/transformers/attention_mask.h"
-#include "core/model/frontend/transformers/decoder_builder.h"
+#include "core/model/frontend/transformers/decoder_op_emitter.h"
 #include "core/model/frontend/transformers/gated_delta_net.h"
 #include "core/model/frontend/transformers/layer_inputs.h"
 #include "core/model/frontend/transformers/mlp.h"
@@ -347,7 +347,7 @@ class DecoderWriter {
     return parts_.plus(x, family_.multipliers ? parts_.times(y, config_.residual_multiplier) : y);
   }
 
-  DecoderBuilder parts_;
+  DecoderOpEmitter parts_;
   Emitter& emit_;
   const model::TransformersConfig& config_;
   const model::TransformersFamily& family_;

@@ -2,7 +2,7 @@
 // needed, position_ids (packed rows), cu_seq_lens_q (flash-varlen) and attention_mask (padding).
 #pragma once
 
-#include "core/model/frontend/transformers/decoder_builder.h"
+#include "core/model/frontend/transformers/decoder_op_emitter.h"
 #include "core/model/frontend/transformers/weights.h"
 #include "core/model/program/program.h"
 #include "core/model/transformers/transformers_config.h"

@@ -16,7 +16,7 @@ constexpr int64_t kChunk = 64;  // tokens
 
 class DeltaRuleWriter {
  public:
-  DeltaRuleWriter(DecoderBuilder& parts, const DeltaRuleSizes& sizes)
+  DeltaRuleWriter(DecoderOpEmitter& parts, const DeltaRuleSizes& sizes)
       : parts_(parts), emit_(parts.emit()), sizes_(sizes) {}
 
   Value write(DeltaRuleInputs in) {
@@ -129,7 +129,7 @@ class DeltaRuleWriter {
   Value exp(Value x) { return emit_.op("aten::exp", "", {x}); }
   Value zero() { return emit_.constant(int64_t{0}); }
 
-  DecoderBuilder& parts_;
+  DecoderOpEmitter& parts_;
   Emitter& emit_;
   DeltaRuleSizes sizes_;
   Value state_, output_;
@@ -137,7 +137,7 @@ class DeltaRuleWriter {
 
 }  // namespace
 
-Value write_delta_rule(DecoderBuilder& parts, const DeltaRuleInputs& inputs, const DeltaRuleSizes& sizes) {
+Value write_delta_rule(DecoderOpEmitter& parts, const DeltaRuleInputs& inputs, const DeltaRuleSizes& sizes) {
   return DeltaRuleWriter(parts, sizes).write(inputs);
 }
 

@@ -2,7 +2,7 @@
 // sequence, as transformers computes it without the kernels of fla.
 #pragma once
 
-#include "core/model/frontend/transformers/decoder_builder.h"
+#include "core/model/frontend/transformers/decoder_op_emitter.h"
 
 namespace memtune::frontend {
 
@@ -16,6 +16,6 @@ struct DeltaRuleSizes {
 };
 
 // Returns [batch, length, heads, width of a value]. Any length: the number of chunks is counted in every step.
-Value write_delta_rule(DecoderBuilder& parts, const DeltaRuleInputs& inputs, const DeltaRuleSizes& sizes);
+Value write_delta_rule(DecoderOpEmitter& parts, const DeltaRuleInputs& inputs, const DeltaRuleSizes& sizes);
 
 }  // namespace memtune::frontend

@@ -14,7 +14,7 @@ using model::SharedExpertKind;
 // Sorts tokens by expert and computes two grouped products over all experts: transformers' "grouped_mm".
 class ExpertsWriter {
  public:
-  ExpertsWriter(DecoderBuilder& parts, std::string layer)
+  ExpertsWriter(DecoderOpEmitter& parts, std::string layer)
       : parts_(parts),
         emit_(parts.emit()),
         config_(parts.config()),
@@ -196,7 +196,7 @@ class ExpertsWriter {
     return parts_.cast(sum, parts_.dtype());
   }
 
-  DecoderBuilder& parts_;
+  DecoderOpEmitter& parts_;
   Emitter& emit_;
   const model::TransformersConfig& config_;
   const model::MoeConfig& experts_;
@@ -206,11 +206,11 @@ class ExpertsWriter {
 
 }  // namespace
 
-Value write_experts(DecoderBuilder& parts, Value x, const std::string& layer) {
+Value write_experts(DecoderOpEmitter& parts, Value x, const std::string& layer) {
   return ExpertsWriter(parts, layer).write(x);
 }
 
-Value write_experts_beside_mlp(DecoderBuilder& parts, Value x, Value y, const std::string& layer) {
+Value write_experts_beside_mlp(DecoderOpEmitter& parts, Value x, Value y, const std::string& layer) {
   return ExpertsWriter(parts, layer).write_beside_mlp(x, y);
 }
 

@@ -8,7 +8,7 @@ namespace {
 
 class GatedDeltaNetWriter {
  public:
-  GatedDeltaNetWriter(DecoderBuilder& parts, std::string path)
+  GatedDeltaNetWriter(DecoderOpEmitter& parts, std::string path)
       : parts_(parts), emit_(parts.emit()), net_(*parts.config().delta_net), path_(std::move(path)) {}
 
   Value write(Value x) {
@@ -98,7 +98,7 @@ class GatedDeltaNetWriter {
   int64_t values() const { return net_.value_heads * net_.value_width; }
   int64_t each() const { return net_.value_heads / net_.key_heads; }  // value heads of a key head
 
-  DecoderBuilder& parts_;
+  DecoderOpEmitter& parts_;
   Emitter& emit_;
   const model::DeltaNetConfig& net_;
   std::string path_;
@@ -106,7 +106,7 @@ class GatedDeltaNetWriter {
 
 }  // namespace
 
-Value write_gated_delta_net(DecoderBuilder& parts, Value x, const std::string& layer) {
+Value write_gated_delta_net(DecoderOpEmitter& parts, Value x, const std::string& layer) {
   return GatedDeltaNetWriter(parts, layer + ".linear_attn").write(x);
 }
 

@@ -3,11 +3,11 @@
 
 #include <string>
 
-#include "core/model/frontend/transformers/decoder_builder.h"
+#include "core/model/frontend/transformers/decoder_op_emitter.h"
 
 namespace memtune::frontend {
 
 // `x`: [batch, length, width]; `layer`: path of the layer's module.
-Value write_gated_delta_net(DecoderBuilder& parts, Value x, const std::string& layer);
+Value write_gated_delta_net(DecoderOpEmitter& parts, Value x, const std::string& layer);
 
 }  // namespace memtune::frontend

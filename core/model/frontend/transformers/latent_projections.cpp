@@ -14,7 +14,7 @@ constexpr double kEpsilon = 1e-6;  // of these norms, whatever the config says
 
 class LatentProjections {
  public:
-  LatentProjections(DecoderBuilder& parts, std::string path)
+  LatentProjections(DecoderOpEmitter& parts, std::string path)
       : parts_(parts),
         emit_(parts.emit()),
         config_(parts.config()),
@@ -102,7 +102,7 @@ class LatentProjections {
     return emit_.op("aten::cat", "", {emit_.list(c10::ListType::ofTensors(), {first, second}), -1});
   }
 
-  DecoderBuilder& parts_;
+  DecoderOpEmitter& parts_;
   Emitter& emit_;
   const model::TransformersConfig& config_;
   const model::LatentAttentionConfig& latent_;
@@ -111,7 +111,7 @@ class LatentProjections {
 
 }  // namespace
 
-std::array<Value, 3> write_latent_projections(DecoderBuilder& parts, Value x, const std::string& path, Value cosine,
+std::array<Value, 3> write_latent_projections(DecoderOpEmitter& parts, Value x, const std::string& path, Value cosine,
                                               Value sine) {
   return LatentProjections(parts, path).write(x, cosine, sine);
 }

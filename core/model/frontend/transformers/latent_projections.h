@@ -5,13 +5,13 @@
 #include <array>
 #include <string>
 
-#include "core/model/frontend/transformers/decoder_builder.h"
+#include "core/model/frontend/transformers/decoder_op_emitter.h"
 
 namespace memtune::frontend {
 
 // `cosine` and `sine`: [1, 1, length, rotated width]; the complex table for RotaryLayout::complex. Returns [batch,
 // heads, length, width] each; values have a width of their own.
-std::array<Value, 3> write_latent_projections(DecoderBuilder& parts, Value x, const std::string& path, Value cosine,
+std::array<Value, 3> write_latent_projections(DecoderOpEmitter& parts, Value x, const std::string& path, Value cosine,
                                               Value sine);
 
 }  // namespace memtune::frontend

@@ -6,7 +6,7 @@
 
 namespace memtune::frontend {
 
-Value write_layer_inputs(DecoderBuilder& parts, Value x, Value embedded) {
+Value write_layer_inputs(DecoderOpEmitter& parts, Value x, Value embedded) {
   const model::TransformersConfig& config = parts.config();
   const int64_t width = config.layer_inputs->width, hidden = config.hidden;
   const std::string base = std::string(config.family.modules.base) + ".";
@@ -27,7 +27,7 @@ Value write_layer_inputs(DecoderBuilder& parts, Value x, Value embedded) {
   return config.altup ? parts.multiply(sum, factor("per_layer_input_scale", half)) : parts.times(sum, half);
 }
 
-Value write_layer_input(DecoderBuilder& parts, Value x, Value input, const std::string& layer) {
+Value write_layer_input(DecoderOpEmitter& parts, Value x, Value input, const std::string& layer) {
   const int64_t width = parts.config().layer_inputs->width, hidden = parts.config().hidden;
   Value y = parts.activated(parts.linear(x, layer + ".per_layer_input_gate", hidden, width, /*bias=*/false));
   y = parts.multiply(y, input);

@@ -12,7 +12,7 @@ using model::MlpKind;
 namespace {
 
 // Cuts off all but the largest numbers of each token, as if they were normally distributed.
-Value sparse(DecoderBuilder& parts, Value x, double part) {
+Value sparse(DecoderOpEmitter& parts, Value x, double part) {
   Emitter& emit = parts.emit();
   const at::Tensor share = at::scalar_tensor(part, at::kFloat);
   const at::Tensor deviations = at::erfinv(2 * share - 1) * std::sqrt(2.0);
@@ -26,7 +26,7 @@ Value sparse(DecoderBuilder& parts, Value x, double part) {
 
 }  // namespace
 
-Value write_mlp(DecoderBuilder& parts, Value x, const std::string& path, int64_t width) {
+Value write_mlp(DecoderOpEmitter& parts, Value x, const std::string& path, int64_t width) {
   const model::TransformersConfig& config = parts.config();
   const model::TransformersFamily& family = parts.family();
   Emitter& emit = parts.emit();

@@ -17,7 +17,7 @@ constexpr int64_t kLast = std::numeric_limits<int64_t>::max();
 
 class OlderAttention {
  public:
-  OlderAttention(DecoderBuilder& parts, std::string path, const AttentionVisibility& seen)
+  OlderAttention(DecoderOpEmitter& parts, std::string path, const AttentionVisibility& seen)
       : parts_(parts), emit_(parts.emit()), config_(parts.config()), path_(std::move(path)), seen_(seen) {}
 
   Value write(Value q, Value k, Value v) {
@@ -99,7 +99,7 @@ class OlderAttention {
                     {x, emit_.list(c10::ListType::ofInts(), {parts_.batch(), heads, parts_.length(), width})});
   }
 
-  DecoderBuilder& parts_;
+  DecoderOpEmitter& parts_;
   Emitter& emit_;
   const model::TransformersConfig& config_;
   std::string path_;
@@ -116,7 +116,7 @@ at::Tensor rotary_table(int64_t rows, int64_t width) {
 
 class TableRotation {
  public:
-  TableRotation(DecoderBuilder& parts, std::string path)
+  TableRotation(DecoderOpEmitter& parts, std::string path)
       : parts_(parts), emit_(parts.emit()), config_(parts.config()), path_(std::move(path)) {}
 
   std::array<Value, 3> write(Value x, Value positions) {
@@ -199,7 +199,7 @@ class TableRotation {
 
   Value heads_first(Value x) { return emit_.op("aten::transpose", "int", {x, 1, 2}); }
 
-  DecoderBuilder& parts_;
+  DecoderOpEmitter& parts_;
   Emitter& emit_;
   const model::TransformersConfig& config_;
   std::string path_;
@@ -211,12 +211,12 @@ int64_t power_of_two_from(int64_t count) {
   return power;
 }
 
-Value counted(DecoderBuilder& parts, int64_t begin, int64_t end, int64_t step, at::ScalarType type) {
+Value counted(DecoderOpEmitter& parts, int64_t begin, int64_t end, int64_t step, at::ScalarType type) {
   return parts.emit().op("aten::arange", "start_step", {begin, end, step, type, IValue(), parts.device()});
 }
 
 // Powers of 2 ** -(8 / heads) for each head; for other numbers of heads than powers of two, of two bases.
-Value slopes_of_bloom(DecoderBuilder& parts) {
+Value slopes_of_bloom(DecoderOpEmitter& parts) {
   Emitter& emit = parts.emit();
   const int64_t heads = parts.config().heads, next = power_of_two_from(heads);
   const int64_t power = next == heads ? heads : next / 2;
@@ -234,16 +234,17 @@ Value slopes_of_bloom(DecoderBuilder& parts) {
 
 }  // namespace
 
-Value write_older_attention(DecoderBuilder& parts, const std::array<Value, 3>& qkv, const std::string& path,
+Value write_older_attention(DecoderOpEmitter& parts, const std::array<Value, 3>& qkv, const std::string& path,
                             const AttentionVisibility& seen) {
   return OlderAttention(parts, path, seen).write(qkv[0], qkv[1], qkv[2]);
 }
 
-std::array<Value, 3> write_table_projections(DecoderBuilder& parts, Value x, const std::string& path, Value positions) {
+std::array<Value, 3> write_table_projections(DecoderOpEmitter& parts, Value x, const std::string& path,
+                                             Value positions) {
   return TableRotation(parts, path).write(x, positions);
 }
 
-Value write_biases(DecoderBuilder& parts) {
+Value write_biases(DecoderOpEmitter& parts) {
   Emitter& emit = parts.emit();
   const int64_t heads = parts.config().heads, rows = parts.config().positions, power = power_of_two_from(heads);
   const Value places =
@@ -263,7 +264,7 @@ Value write_biases(DecoderBuilder& parts) {
   return emit.op("aten::squeeze", "dim", {parts.multiply(places, slopes), 0});
 }
 
-Value write_biases_by_mask(DecoderBuilder& parts, Value mask) {
+Value write_biases_by_mask(DecoderOpEmitter& parts, Value mask) {
   Emitter& emit = parts.emit();
   const Value slopes = slopes_of_bloom(parts);
   const Value from_zero = emit.op("aten::sub", "Scalar", {emit.op("aten::cumsum", "", {mask, -1, IValue()}), 1});
@@ -274,7 +275,7 @@ Value write_biases_by_mask(DecoderBuilder& parts, Value mask) {
   return parts.cast(parts.reshaped(biases, shape), parts.dtype());
 }
 
-Value write_sinusoids(DecoderBuilder& parts, const std::string& path, Value positions) {
+Value write_sinusoids(DecoderOpEmitter& parts, const std::string& path, Value positions) {
   Emitter& emit = parts.emit();
   const model::TransformersConfig& config = parts.config();
   const int64_t rows = config.positions + parts.family().position_offset, half = config.hidden / 2;
@@ -292,7 +293,7 @@ Value write_sinusoids(DecoderBuilder& parts, const std::string& path, Value posi
   return emit.op("aten::unsqueeze", "", {taken, 0});
 }
 
-Value write_difference(DecoderBuilder& parts, const std::array<Value, 2>& attended, Value queries,
+Value write_difference(DecoderOpEmitter& parts, const std::array<Value, 2>& attended, Value queries,
                        const std::string& path, int64_t layer) {
   Emitter& emit = parts.emit();
   const int64_t width = parts.config().head_width;

@@ -8,22 +8,23 @@
 namespace memtune::frontend {
 
 // Queries, keys and values: [batch, heads, length, width], as is the result. `path`: of the attention's module.
-Value write_older_attention(DecoderBuilder& parts, const std::array<Value, 3>& qkv, const std::string& path,
+Value write_older_attention(DecoderOpEmitter& parts, const std::array<Value, 3>& qkv, const std::string& path,
                             const AttentionVisibility& seen);
 
 // For PositionEncoding::rotary: projects and rotates by a table in the module. Heads come first in the results.
-std::array<Value, 3> write_table_projections(DecoderBuilder& parts, Value x, const std::string& path, Value positions);
+std::array<Value, 3> write_table_projections(DecoderOpEmitter& parts, Value x, const std::string& path,
+                                             Value positions);
 
 // Linear biases of scores: [heads, 1, rows of the table], or [batch * heads, 1, length] for a padding mask.
-Value write_biases(DecoderBuilder& parts);
-Value write_biases_by_mask(DecoderBuilder& parts, Value mask);
+Value write_biases(DecoderOpEmitter& parts);
+Value write_biases_by_mask(DecoderOpEmitter& parts, Value mask);
 
 // Adds sines and cosines of the positions to the embedding.
-Value write_sinusoids(DecoderBuilder& parts, const std::string& path, Value positions);
+Value write_sinusoids(DecoderOpEmitter& parts, const std::string& path, Value positions);
 
 // The difference of two attentions, each [batch, length, heads, width], normed. Factors get the dtype of the queries.
 // `path`: of the attention's module.
-Value write_difference(DecoderBuilder& parts, const std::array<Value, 2>& attended, Value queries,
+Value write_difference(DecoderOpEmitter& parts, const std::array<Value, 2>& attended, Value queries,
                        const std::string& path, int64_t layer);
 
 }  // namespace memtune::frontend

@@ -33,7 +33,7 @@ bool has_doubled_tables(RotaryLayout turning) {
 
 class Turner {
  public:
-  Turner(DecoderBuilder& parts, std::pair<Value, Value> turn) : parts_(parts), emit_(parts.emit()), turn_(turn) {
+  Turner(DecoderOpEmitter& parts, std::pair<Value, Value> turn) : parts_(parts), emit_(parts.emit()), turn_(turn) {
     if (!of_neighbours(parts_.family().turning) || has_doubled_tables(parts_.family().turning)) return;
     const int64_t width = parts_.config().rotary[0].width;
     turn_.first = doubled(emit_, slice(emit_, turn.first, 0, width / 2));
@@ -66,12 +66,12 @@ class Turner {
     return emit_.op("aten::flatten", "using_ints", {emit_.op("aten::stack", "", {pair, -1}), -2});
   }
 
-  DecoderBuilder& parts_;
+  DecoderOpEmitter& parts_;
   Emitter& emit_;
   std::pair<Value, Value> turn_;
 };
 
-Value angles(DecoderBuilder& parts, const model::RotaryConfig& rotary, Value positions) {
+Value angles(DecoderOpEmitter& parts, const model::RotaryConfig& rotary, Value positions) {
   Emitter& emit = parts.emit();
   const std::string name = rotary.name.empty() ? "inv_freq" : rotary.name + "_inv_freq";
   const std::string path = std::string(parts.family().modules.base) + ".rotary_emb." + name;
@@ -87,13 +87,13 @@ Value angles(DecoderBuilder& parts, const model::RotaryConfig& rotary, Value pos
 
 }  // namespace
 
-Value write_positions(DecoderBuilder& parts) {
+Value write_positions(DecoderOpEmitter& parts) {
   Emitter& emit = parts.emit();
   const Value counted = emit.op("aten::arange", "", {parts.length(), IValue(), IValue(), parts.device(), false});
   return emit.op("aten::unsqueeze", "", {emit.op("aten::add", "Scalar", {counted, 0}), 0});
 }
 
-std::pair<Value, Value> write_rotary(DecoderBuilder& parts, const model::RotaryConfig& rotary, Value positions) {
+std::pair<Value, Value> write_rotary(DecoderOpEmitter& parts, const model::RotaryConfig& rotary, Value positions) {
   Emitter& emit = parts.emit();
   const std::string path = std::string(parts.family().modules.base) + ".rotary_emb";
   const Emitter::InRegion region(emit, path, parts.type("RotaryEmbedding"));
@@ -119,14 +119,14 @@ std::pair<Value, Value> write_rotary(DecoderBuilder& parts, const model::RotaryC
   return {cosine, sine};
 }
 
-Value rotate_as_complex(DecoderBuilder& parts, Value x, Value table, Value pairs) {
+Value rotate_as_complex(DecoderOpEmitter& parts, Value x, Value table, Value pairs) {
   Emitter& emit = parts.emit();
   const Value numbers = emit.op("aten::view_as_complex", "", {parts.reshaped(parts.cast(x, at::kFloat), pairs)});
   const Value rotated = emit.op("aten::view_as_real", "", {parts.multiply(numbers, table)});
   return parts.like(emit.op("aten::flatten", "using_ints", {rotated, 3}), x);
 }
 
-Value rotate_pairs(DecoderBuilder& parts, Value first, Value second, Value cosine, Value sine) {
+Value rotate_pairs(DecoderOpEmitter& parts, Value first, Value second, Value cosine, Value sine) {
   Emitter& emit = parts.emit();
   const Value first_cosine = parts.multiply(first, cosine), second_sine = parts.multiply(second, sine);
   const Value front = emit.op("aten::sub", "Tensor", {first_cosine, second_sine});
@@ -134,11 +134,11 @@ Value rotate_pairs(DecoderBuilder& parts, Value first, Value second, Value cosin
   return cat(emit, front, parts.plus(second_cosine, first_sine));
 }
 
-Value apply_rotary(DecoderBuilder& parts, Value x, std::pair<Value, Value> turn) {
+Value apply_rotary(DecoderOpEmitter& parts, Value x, std::pair<Value, Value> turn) {
   return Turner(parts, turn).turned(x);
 }
 
-std::pair<Value, Value> apply_rotary(DecoderBuilder& parts, Value queries, Value keys, std::pair<Value, Value> turn) {
+std::pair<Value, Value> apply_rotary(DecoderOpEmitter& parts, Value queries, Value keys, std::pair<Value, Value> turn) {
   Emitter& emit = parts.emit();
   const RotaryLayout turning = parts.family().turning;
   if (turning == RotaryLayout::neighbours_in_float) {

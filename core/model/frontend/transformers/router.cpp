@@ -15,7 +15,7 @@ using model::RouterKind;
 
 class RouterWriter {
  public:
-  RouterWriter(DecoderBuilder& parts, std::string block)
+  RouterWriter(DecoderOpEmitter& parts, std::string block)
       : parts_(parts),
         emit_(parts.emit()),
         config_(parts.config()),
@@ -250,7 +250,7 @@ class RouterWriter {
   }
   void divide_by_sum(Value weights) { emit_.op("aten::div_", "Tensor", {weights, sum_of(weights)}); }
 
-  DecoderBuilder& parts_;
+  DecoderOpEmitter& parts_;
   Emitter& emit_;
   const model::TransformersConfig& config_;
   const model::MoeConfig& experts_;
@@ -260,7 +260,7 @@ class RouterWriter {
 
 }  // namespace
 
-ChosenExperts write_router(DecoderBuilder& parts, Value rows, const std::string& block) {
+ChosenExperts write_router(DecoderOpEmitter& parts, Value rows, const std::string& block) {
   return RouterWriter(parts, block).write(rows);
 }
 

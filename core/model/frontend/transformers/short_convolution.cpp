@@ -4,7 +4,7 @@
 
 namespace memtune::frontend {
 
-Value write_short_convolution(DecoderBuilder& parts, Value x, const std::string& layer) {
+Value write_short_convolution(DecoderOpEmitter& parts, Value x, const std::string& layer) {
   Emitter& emit = parts.emit();
   const model::ShortConvolutionConfig& config = *parts.config().convolution;
   const int64_t width = parts.config().hidden;

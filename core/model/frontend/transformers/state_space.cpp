@@ -16,7 +16,7 @@ constexpr int64_t kAllToEnd = std::numeric_limits<int64_t>::max();
 
 class StateSpaceWriter {
  public:
-  StateSpaceWriter(DecoderBuilder& parts, std::string path)
+  StateSpaceWriter(DecoderOpEmitter& parts, std::string path)
       : parts_(parts),
         emit_(parts.emit()),
         config_(parts.config()),
@@ -161,7 +161,7 @@ class StateSpaceWriter {
   Value exp(Value x) { return emit_.op("aten::exp", "", {x}); }
   Value zero() { return emit_.constant(int64_t{0}); }
 
-  DecoderBuilder& parts_;
+  DecoderOpEmitter& parts_;
   Emitter& emit_;
   const model::TransformersConfig& config_;
   const model::StateSpaceConfig& space_;
@@ -170,7 +170,7 @@ class StateSpaceWriter {
 
 }  // namespace
 
-Value write_state_space_mixer(DecoderBuilder& parts, Value x, const std::string& path) {
+Value write_state_space_mixer(DecoderOpEmitter& parts, Value x, const std::string& path) {
   return StateSpaceWriter(parts, path).write(x);
 }
 

@@ -4,11 +4,11 @@
 
 #include <string>
 
-#include "core/model/frontend/transformers/decoder_builder.h"
+#include "core/model/frontend/transformers/decoder_op_emitter.h"
 
 namespace memtune::frontend {
 
 // `x`: [batch, length, width]; `path`: of the mixer's module.
-Value write_state_space_mixer(DecoderBuilder& parts, Value x, const std::string& path);
+Value write_state_space_mixer(DecoderOpEmitter& parts, Value x, const std::string& path);
 
 }  // namespace memtune::frontend

@@ -1,0 +1,65 @@
+#include "core/engine/step/running_op_storage_access.h"
+
+#include <algorithm>
+
+#include "core/engine/autograd/casts.h"
+#include "core/model/program/tensors.h"
+
+namespace memtune::step {
+
+using program::Stack;
+
+void RunningOpStorageAccess::begin(const program::Op& op, const Stack& inputs, const SavedStorageTable& values,
+                                   bool autocast) {
+  end();
+  op_ = &op;
+  autocast_ = autocast;
+  program::for_each_tensor(inputs, [&](const at::Tensor& tensor) {
+    if (tensor.defined() && autograd::is_plain(tensor)) read_.push_back(SavedStorageTable::storage_of(tensor));
+    if (autocast) inputs_.push_back(tensor);
+  });
+  for (size_t i = 0; i < op.writes.size() && i < inputs.size(); ++i) {
+    if (!op.writes[i] || !inputs[i].isTensor() || !values.covers(inputs[i].toTensor())) continue;
+    const at::Tensor& tensor = inputs[i].toTensor();
+    const Storage storage = SavedStorageTable::storage_of(tensor);
+    written_.push_back({storage, static_cast<int>(i), tensor,
+                        tensor.unsafeGetTensorImpl()->version_counter().current_version(), values.find(storage)});
+  }
+}
+
+void RunningOpStorageAccess::end() noexcept {
+  op_ = nullptr;
+  saves_ = 0;
+  read_.clear();
+  inputs_.clear();
+  written_.clear();
+  waiting_.clear();
+  instance.reset();
+}
+
+bool RunningOpStorageAccess::reads(Storage storage) const {
+  return std::find(read_.begin(), read_.end(), storage) != read_.end();
+}
+
+const RunningOpStorageAccess::Written* RunningOpStorageAccess::writes(Storage storage) const {
+  const auto same = [&](const Written& written) { return written.storage == storage; };
+  const auto found = std::find_if(written_.begin(), written_.end(), same);
+  return found == written_.end() ? nullptr : &*found;
+}
+
+bool RunningOpStorageAccess::writes_outside() const {
+  return std::any_of(written_.begin(), written_.end(), [](const Written& written) { return written.from_outside(); });
+}
+
+void RunningOpStorageAccess::wait_for_end(SavedTensorHandle& saved, const at::Tensor& tensor) {
+  Waiting& waiting = waiting_.emplace_back(Waiting{&saved, SavedStorageTable::storage_of(tensor)});
+  if (!autocast_) return;
+  waiting.cast_parameter = autograd::is_cast_parameter(tensor);
+  waiting.cast_source = autograd::find_cast_source(tensor, inputs_);
+}
+
+void RunningOpStorageAccess::forget(const SavedTensorHandle& saved) noexcept {
+  std::erase_if(waiting_, [&](const Waiting& waiting) { return waiting.saved == &saved; });
+}
+
+}  // namespace memtune::step

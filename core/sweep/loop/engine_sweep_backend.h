@@ -1,0 +1,72 @@
+// Trials of memtune's own engine: memtune-trial under the plan of a strategy, or a plan from the user's file.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/sweep/loop/inspected_model_shape_grid.h"
+#include "core/sweep/loop/sweep.h"
+#include "core/sweep/loop/sweep_backend.h"
+#include "core/sweep/loop/trial_key.h"
+#include "core/sweep/proposals/candidate_strategies_and_plans.h"
+#include "core/sweep/trials/prestarted_trial_process.h"
+
+namespace memtune::sweep {
+
+class EngineSweepBackend : public SweepBackend {
+ public:
+  // All arguments outlive it. Throws UsageError, IoError.
+  EngineSweepBackend(const SweepSettings& settings, const CandidateStrategiesAndPlans& candidates,
+                     SweepListener& listener, const RunDirectory& directory, SweepRecord& record,
+                     const TrialProposerFactory& make_proposer);
+
+  // Inspects the model at the first setting. None after a signal.
+  std::optional<InspectedModel> look();
+  const plan::TrialRequest& request(const TrialRecord& spec) const { return requests_.at(spec.key); }
+
+  bool describe() override;
+  std::string device() const override { return settings_.request.training.device; }
+  trace::TraceProvenance origin() const override { return record_.facts.origin; }
+  std::vector<SweepTrialState> next(std::span<const SweepTrialState> tried) override;
+  std::vector<std::string> notes() const override;
+  bool reuse(const SweepTrialState& trial, const result::Measurement& measurement) override;
+  void prepare(const SweepTrialState& trial) override;
+  TrialProcessResult measure(const SweepTrialState& trial, bool first,
+                             std::optional<std::chrono::milliseconds> left) override;
+  void evaluate(SweepTrialState& trial) override;
+
+ private:
+  bool take_batch(TrialProposal& proposal);
+  SweepTrialState trial_of(TrialProposal proposal);
+  int64_t cap_of(const TrialProposal& proposal, int64_t cap_bytes) const;
+  void set_axes(const InspectedModelAtShape& point, TrialRecord& spec) const;
+  void find_frontiers();
+  bool is_whole(const std::string& reference);
+  void trust(const plan::TrialRequest& request);
+  bool has_references(const plan::TrialRequest& request);
+  bool was_to_record(const TrialRecord& spec) const;
+  bool write_gradients(const SweepTrialState& trial, const std::string& baseline);
+  result::Measurement complete(const TrialAnswer& answer, const SweepTrialState& trial) const;
+  std::string absolute(const std::filesystem::path& relative) const;
+  PrestartedTrialProcess* spare();
+
+  const SweepSettings& settings_;
+  const CandidateStrategiesAndPlans& candidates_;
+  SweepListener& listener_;
+  const RunDirectory& directory_;
+  SweepRecord& record_;
+  const TrialProposerFactory& make_proposer_;
+  PrestartedTrialProcess spare_;
+  TrialKeyHasher keys_;
+  InspectedModelShapeGrid axes_;
+  std::unique_ptr<TrialProposer> proposer_;
+  std::map<std::string, plan::TrialRequest> requests_;  // by the trial's key
+  std::set<std::string> with_costs_;                    // keys of trials that record step costs
+  std::set<std::string> whole_references_;
+  bool any_worked_ = false;
+};
+
+}  // namespace memtune::sweep
