@@ -36,7 +36,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 MIB = 1 << 20
 NEEDS = {"gpt2": (), "bench": (), "vit": ("timm",), "lora": ("transformers", "peft", "accelerate"),
-         "unet": ("diffusers", "peft")}
+         "unet": ("diffusers", "peft"), "tune": ("torchtune",)}
 WARMUP, TRACED = 4, 2  # steps
 LIMITS = {"cost": 0.02, "owners": 0.01, "lasting": 0, "shares": 0.02, "profiler": 0.02, "modules": 0.05, "paths": 0.05}
 TIMES = ("cost", "shares", "profiler")

@@ -8,6 +8,7 @@ bench  the decoder of bench/model.py, 1.1 B parameters in bfloat16
 vit    ViT-B/16 of timm, with a DataLoader that takes longer than the model
 lora   LoRA of peft on a Llama of 1.2 B parameters in transformers' Trainer, checkpointed
 unet   LoRA of peft on a UNet of diffusers, 0.86 B parameters
+tune   torchtune's Llama of 1.2 B parameters, its checkpointing and its loss in chunks
 
 On a CPU the models are tiny.
 """
@@ -288,7 +289,42 @@ def unet(options, probe):
         optimizer.zero_grad(set_to_none=True)
 
 
-WORKLOADS = {each.__name__: each for each in (gpt2, bench, vit, lora, unet)}
+# --- tune
+
+
+def tune(options, probe):
+    from torchtune import modules, training
+    from torchtune.models.llama3_2 import llama3_2
+    from torchtune.modules.loss import CEWithChunkedOutputLoss
+
+    shape = dict(vocab_size=256, num_layers=2, num_heads=4, num_kv_heads=2, embed_dim=64, intermediate_dim=128) if \
+        options.tiny else dict(vocab_size=128256, num_layers=16, num_heads=32, num_kv_heads=8, embed_dim=2048,
+                               intermediate_dim=8192)
+    rows, length = (2, 64) if options.tiny else (4, 2048)
+    with torch.device(options.device), training.set_default_dtype(torch.bfloat16):
+        model = llama3_2(**shape, max_seq_len=length)
+    training.set_activation_checkpointing(model, auto_wrap_policy={modules.TransformerSelfAttentionLayer})
+    loss_of = CEWithChunkedOutputLoss()
+    model.set_num_output_chunks(loss_of.num_output_chunks)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=2e-5, fused=True)
+    probe.model, probe.optimizer = model, optimizer
+    for _ in probe.steps():
+        tokens = torch.randint(0, shape["vocab_size"], (rows, length), device=options.device)
+        labels = torch.hstack((tokens[:, 1:], torch.full_like(tokens[:, :1], -100)))
+        with probe.ranged("forward"):
+            logits = model(tokens)
+            loss = loss_of(logits, labels)
+        del logits
+        probe.loss(loss)
+        with probe.ranged("backward"):
+            loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        probe.updating()
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+
+
+WORKLOADS = {each.__name__: each for each in (gpt2, bench, vit, lora, unet, tune)}
 
 
 def main():

@@ -8,6 +8,7 @@ import ast
 import bisect
 import contextlib
 import functools
+import gc
 import json
 import sys
 import tempfile
@@ -181,9 +182,16 @@ class Probe:
 
 
 def families(model):
-    """Names as memtune's: blocks of a list are one."""
-    for path, module in model.named_modules():
-        yield ".".join("*" if each.isdigit() else each for each in path.split(".")) or "(model)", module
+    """Names as memtune's: blocks of a list are one, as are a wrapper and what it wraps. Modules outside of the model, as a
+    loss, begin with the class of the outermost."""
+    modules = [each for each in gc.get_objects() if issubclass(type(each), torch.nn.Module)]
+    inner = {id(child) for each in modules for child in each.children()}
+    roots = [("", model)] + [(type(each).__name__, each) for each in modules
+                             if id(each) not in inner and each is not model]
+    for prefix, root in roots:
+        for path, module in root.named_modules(prefix=prefix):
+            names = [each for each in path.split(".") if each != "_checkpoint_wrapped_module"]
+            yield ".".join("*" if each.isdigit() else each for each in names) or "(model)", module
 
 
 def forward_class(module) -> str:

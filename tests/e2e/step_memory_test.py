@@ -240,6 +240,10 @@ finally:
 
 CUDA = PLAYED + MODEL + "\nstart()\n" + MAKES + ENDS
 
+LOSS_MODULE = CUDA.replace("torch.nn.functional.cross_entropy(", "loss_of(").replace("\noptimizer = ", """
+loss_of = torch.nn.CrossEntropyLoss()
+optimizer = """)
+
 CHECKPOINTS = CUDA.replace("    return layer(x)", """
     from torch.utils.checkpoint import checkpoint
     return checkpoint(layer, x, use_reentrant=False)""")
@@ -365,6 +369,12 @@ class StepMemoryTest(unittest.TestCase):
         line = next(each for each in found["lines"] if "softmax(-1)" in each["text"])
         self.assertEqual((os.path.basename(line["file"]), line["function"]), ("script.py", "forward"))
         self.assertGreaterEqual(line["bytes"], SCORES)
+
+    def test_a_loss_outside_of_the_model_is_a_module(self):
+        found = self.memory(LOSS_MODULE)
+        modules = {each["name"]: each for each in found["modules"]}
+        self.assertGreaterEqual(modules["CrossEntropyLoss"]["activations"], ROWS * 100 * 4)
+        self.assertGreaterEqual(self.at(found, "peak")["logits"], ROWS * 100 * 4)
 
     def test_recomputed_activations_are_activations(self):
         found = self.memory(CHECKPOINTS)

@@ -53,7 +53,7 @@ class StepMemory:
     def __init__(self, training, timeline, cuda):
         self.training, self.timeline, self.cuda = training, timeline, cuda
         self.over = False
-        self.modules, self.roots = [], []  # paths and modules; id() of roots
+        self.modules, self.roots = [], []  # paths and modules, first those of the trained models; id() of their roots
         self.handles, self.marks = [], []  # hooks; moments at which a module begins, or ends: its number, or ~ of it
         self.inside = []  # numbers of the modules that run
         self.given = []  # moments and addresses of what the model was given
@@ -72,6 +72,11 @@ class StepMemory:
                 if path[:1] == ("module",) and len(memtune_parts.children_of(root)) == 1:
                     path = path[1:]
                 self.modules.append((".".join(prefix + path), module))
+        self.trained = len(self.modules)
+        for root in memtune_parts.find_roots():  # a loss, a frozen encoder
+            if id(root) not in self.roots and can_have_hooks(root):
+                self.modules += [(".".join([type(root).__name__] + name.split(".") * bool(name)), module)
+                                 for name, module in root.named_modules()]
 
     # --- the step
 
@@ -304,7 +309,8 @@ class StepMemory:
     def last_module(self):
         """The path of the one that ran last before the first backward: the head of most models."""
         end = next((begin for begin, _, running, _ in self.phases if running == "backward"), float("inf"))
-        return next((self.modules[number][0] for at, number in reversed(self.marks) if at < end and number >= 0), None)
+        return next((self.modules[number][0] for at, number in reversed(self.marks)
+                     if at < end and 0 <= number < self.trained), None)
 
     def was_given(self, block):
         begin = self.times[block.born] if block.born >= 0 else -1
@@ -472,6 +478,14 @@ def storages_of(values, is_here):
         except Exception:  # a tensor without memory
             pass
     return found
+
+
+def can_have_hooks(root):
+    """Neither one of TorchScript nor one that torch.compile has replaced."""
+    import torch
+
+    return not any(isinstance(each, torch.jit.ScriptModule) for each in root.modules()) and \
+        not memtune_parts.is_compiled(root)
 
 
 def held_addresses(is_here):
