@@ -144,12 +144,21 @@ TEST_CASE("a cap or budget below the parameters is refused before any trial with
   for (const bool budget : {false, true}) {
     Turns turns;
     (budget ? turns.settings.budget_bytes : turns.settings.request.training.memory_cap_bytes) = 3999;
-    const std::string text = std::string(budget ? "--budget" : "--memory-cap") +
-                             ": 3.91 KiB is less than the parameters alone, which take 3.91 KiB under every strategy; "
-                             "a step that trains all of them holds 15.62 KiB with gradients and the states of adamw";
+    const std::string text =
+        std::string(budget ? "--budget" : "--memory-cap") +
+        ": 3.91 KiB is less than the parameters alone, which take 3.91 KiB under every strategy "
+        "but those with states=host; a step holds 15.62 KiB with gradients and the states of adamw, "
+        "plus activations; try --strategy checkpoint:full+states=host";
     CHECK_THROWS_WITH_AS(turns.run(), doctest::Contains(text.c_str()), UsageError);
     CHECK(turns.starts() == "inspect\n");
   }
+}
+
+TEST_CASE("a cap below the parameters is no obstacle to a strategy that offloads them") {
+  Turns turns;
+  turns.settings.request.training.memory_cap_bytes = 3999;
+  turns.settings.strategies = {"checkpoint:full+states=host"};
+  CHECK(turns.run().report.rows.size() == 1);
 }
 
 TEST_CASE("the load of other processes is measured and does not exceed the cores") {

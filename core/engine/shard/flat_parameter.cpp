@@ -52,18 +52,18 @@ FlatParameter::FlatParameter(std::string name, const program::NamedTensors& para
   free();
 }
 
-FlatParameter::FlatParameter(std::string name, const program::NamedTensors& parameters)
+FlatParameter::FlatParameter(std::string name, const program::NamedTensors& parameters, program::HostWeights* weights)
     : name_(std::move(name)),
       trained_(parameters.front().second.requires_grad()),
       reduce_dtype_(parameters.front().second.scalar_type()) {
   const at::NoGradGuard no_grad;
-  lay_out(parameters, 1);
+  lay_out(parameters, 1, weights);
   pieces_ = parameters;
   shard_ = whole_;
   move_members();
 }
 
-void FlatParameter::lay_out(const program::NamedTensors& parameters, int ranks) {
+void FlatParameter::lay_out(const program::NamedTensors& parameters, int ranks, program::HostWeights* weights) {
   const int64_t aligned = kAlignedBytes / parameters.front().second.element_size();
   for (const auto& [name, tensor] : parameters) {
     check(name, tensor);
@@ -74,7 +74,8 @@ void FlatParameter::lay_out(const program::NamedTensors& parameters, int ranks) 
   elements_ = shard_elements_ * ranks;
   whole_ = at::zeros({elements_}, parameters.front().second.options().requires_grad(false));
   whole_bytes_ = static_cast<int64_t>(whole_.storage().nbytes());
-  for (const Member& member : members_) within(whole_, member).copy_(member.tensor);
+  for (const Member& member : members_)
+    within(whole_, member).copy_(weights ? weights->take(member.tensor) : member.tensor);
 }
 
 // A parameter that is a view, such as a packed weight, holds its base, and with it the old memory.

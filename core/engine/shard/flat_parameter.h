@@ -15,6 +15,7 @@
 
 #include "core/engine/shard/pinned_host_tensor_store.h"
 #include "core/engine/shard/shard_settings.h"
+#include "core/model/program/host_weights.h"
 #include "core/model/program/state.h"
 
 namespace memtune::shard {
@@ -31,8 +32,9 @@ class FlatParameter {
   // the shard is on the parameters' device. Throws UsageError for parameters without such a layout.
   FlatParameter(std::string name, const program::NamedTensors& parameters, int rank, int ranks,
                 const ShardSettings& settings = {}, PinnedHostTensorStore* host = nullptr);
-  // Of one process: the shard is the whole, with its bytes, and the pieces are the parameters.
-  FlatParameter(std::string name, const program::NamedTensors& parameters);
+  // Of one process: the shard is the whole, with its bytes, and the pieces are the parameters. `weights`: may have the
+  // parameters' bytes, and no longer has them then; null: they are on the device.
+  FlatParameter(std::string name, const program::NamedTensors& parameters, program::HostWeights* weights);
 
   const std::string& name() const { return name_; }
   bool trained() const { return trained_; }
@@ -67,7 +69,7 @@ class FlatParameter {
     int64_t begin = 0;
   };
 
-  void lay_out(const program::NamedTensors& parameters, int ranks);
+  void lay_out(const program::NamedTensors& parameters, int ranks, program::HostWeights* weights = nullptr);
   void move_members();
   void take_shard(int rank, const ShardSettings& settings, PinnedHostTensorStore* host);
   at::Tensor within(const at::Tensor& row, const Member& member) const;

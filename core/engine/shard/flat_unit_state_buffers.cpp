@@ -21,9 +21,9 @@ constexpr int64_t kStateAlignedBytes = 64;
 }  // namespace
 
 FlatUnitStateBuffers::FlatUnitStateBuffers(const std::string& name, const program::NamedTensors& parameters,
-                                           const plan::StatePlacement& place, PinnedHostTensorStore& host,
-                                           device::Device& device)
-    : parameters_(name, parameters),
+                                           const plan::StatePlacement& place, program::HostWeights* weights,
+                                           PinnedHostTensorStore& host, device::Device& device)
+    : parameters_(name, parameters, weights),
       moves_moments_(parameters_.trained() && place.moments == plan::TensorPlacement::host),
       host_(host),
       device_(device) {

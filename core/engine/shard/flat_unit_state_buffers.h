@@ -22,7 +22,8 @@ class FlatUnitStateBuffers {
   // `parameters`: as of FlatParameter; they keep their bytes, or `place` moves them to host memory. Moments follow when
   // the optimizer has made them. `host` and `device` must outlive this. Throws OutOfHostMemoryError.
   FlatUnitStateBuffers(const std::string& name, const program::NamedTensors& parameters,
-                       const plan::StatePlacement& place, PinnedHostTensorStore& host, device::Device& device);
+                       const plan::StatePlacement& place, program::HostWeights* weights, PinnedHostTensorStore& host,
+                       device::Device& device);
 
   const FlatParameter& parameters() const { return parameters_; }
   // Empty: on the device for good.

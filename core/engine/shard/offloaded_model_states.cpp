@@ -36,7 +36,8 @@ OffloadedModelStates::OffloadedModelStates(const program::Program& program, cons
     for (const auto& each : unit.parameters)
       kinds[{each.second.scalar_type(), each.second.requires_grad()}].push_back(each);
     for (const auto& [kind, same] : kinds) {
-      groups_.push_back(std::make_unique<FlatUnitStateBuffers>(unit.name, same, place_of(unit.name), host_, device_));
+      groups_.push_back(std::make_unique<FlatUnitStateBuffers>(unit.name, same, place_of(unit.name),
+                                                               program.state.host_weights.get(), host_, device_));
       known.push_back({number, groups_.back()->parameters().trained() ? same.size() : 0});
     }
     ++number;

@@ -214,7 +214,9 @@ plan::RecordedOpCosts::States InterpretedRunner::state_costs(const optimizer::Op
     for (const auto& [name, parameter] : unit.parameters) {
       (parameter.requires_grad() ? bytes.trained_bytes : bytes.frozen_bytes) +=
           static_cast<int64_t>(parameter.nbytes());
-      for (const auto& [state_name, state] : optimizer.state(numbers.at(parameter.unsafeGetTensorImpl())))
+      const auto number = numbers.find(parameter.unsafeGetTensorImpl());
+      if (number == numbers.end()) continue;  // frozen
+      for (const auto& [state_name, state] : optimizer.state(number->second))
         if (state.dim() > 0 && state.device() == parameter.device())
           bytes.moment_bytes += static_cast<int64_t>(state.nbytes());
     }

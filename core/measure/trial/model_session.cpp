@@ -78,10 +78,11 @@ ModelSession::ModelSession(const plan::TrialRequest& request, TensorMode tensors
       loss_(frontend::parse_loss(request.training.loss)) {
   const auto& training = request.training;
   c10::AutogradState::get_tls_state().set_multithreading_enabled(false);
-  program::Program model = frontend::lower(
-      {request.model, training.dtype, place_, training.seed, frontend::known_sequence(request.model, training),
-       training.attention, training.pack, frontend::has_padding(request.model, training), training.autocast,
-       training.load_in, training.lora, frontend::head_for(loss_)});
+  program::Program model =
+      frontend::lower({request.model, training.dtype, place_, training.seed,
+                       frontend::known_sequence(request.model, training), training.attention, training.pack,
+                       frontend::has_padding(request.model, training), training.autocast, training.load_in,
+                       training.lora, frontend::head_for(loss_), request.plan.offloads_states() && !place_.is_meta()});
   if (loss_ == frontend::LossKind::embedding) model = frontend::in_columns(std::move(model));
   if (const int capability = device::shape_capability(training.device); capability >= 0)
     step::use_cuda_kernels(model, capability);
@@ -97,6 +98,8 @@ ModelSession::ModelSession(const plan::TrialRequest& request, TensorMode tensors
   interpreter_ = std::make_unique<program::Interpreter>(*program_);
   written_ = program::written_inputs(*program_);
   if (!facts_.blocks.empty()) return;
+  if (const auto& weights = program_->state.host_weights)
+    for (const auto& [name, parameter] : program_->state.parameters) weights->restore(parameter);
   survey();  // in every trial, so that plans and engines use the same segments
   program::cut_into_segments(*program_, facts_);
 }

@@ -45,7 +45,9 @@ const std::vector<std::unique_ptr<const FrontEnd>>& front_ends() {
   return list;
 }
 
-program::Program lower(const LoweringOptions& source) {
+namespace {
+
+program::Program adapted(const LoweringOptions& source) {
   program::Program program = lowered(source);
   program.as_written = nullptr;
   program.has_head = source.head != HeadKind::embedding;
@@ -54,6 +56,15 @@ program::Program lower(const LoweringOptions& source) {
   model::LoraConfig lora = model::parse_lora(source.lora);
   lora.of_whole = source.model.text_only;
   add_lora(program, lora, source.seed);
+  return program;
+}
+
+}  // namespace
+
+program::Program lower(const LoweringOptions& source) {
+  program::Program program = adapted(source);
+  if (program.state.host_weights)
+    for (const auto& [name, parameter] : program.state.parameters) program.state.host_weights->move(parameter);
   return program;
 }
 

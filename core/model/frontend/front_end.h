@@ -36,6 +36,7 @@ struct LoweringOptions {
   std::string load_in = "";        // quantization of linear weights: a word of kQuantizations; "": none
   std::string lora = "";           // adapter, parsed by model::parse_lora; "": the model itself is trained
   HeadKind head = HeadKind::of_config;
+  bool weights_on_host = false;  // for a config.json: the bytes of all parameters are in the state's host_weights
 };
 
 enum class AttentionImplementation { sdpa, eager, flash_varlen };

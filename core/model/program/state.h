@@ -4,10 +4,13 @@
 #include <ATen/core/ivalue.h>
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "core/model/program/host_weights.h"
 
 namespace memtune::program {
 
@@ -31,6 +34,7 @@ struct ModelState {
   std::vector<std::pair<std::string, std::string>> ties;  // another name of a tied parameter, and its listed name
   c10::IValue object;                                     // None: no op reads attributes
   std::optional<RankShards> shards = std::nullopt;        // nullopt: not sharded
+  std::shared_ptr<HostWeights> host_weights = nullptr;    // has bytes of parameters; null: they are on their device
   bool adapted = false;  // frozen parameters belong to another file; saved states omit them
 };
 

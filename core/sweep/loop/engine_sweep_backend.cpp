@@ -96,7 +96,7 @@ bool EngineSweepBackend::describe() {
   record_.own_strategy = settings_.own_strategy;
   if (!axes_.inspect_all()) return false;
   record_.facts = axes_.points().front().facts;
-  check_limits(settings_.request.training, settings_.budget_bytes, record_.facts);
+  if (!candidates_.offload_states()) check_limits(settings_.request.training, settings_.budget_bytes, record_.facts);
   proposer_ = make_proposer_(candidates_, axes_.points());
   return true;
 }

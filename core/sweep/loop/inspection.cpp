@@ -77,9 +77,10 @@ void check_limits(const plan::TrainingSettings& training, int64_t budget_bytes, 
        {std::pair("--memory-cap: ", training.memory_cap_bytes), std::pair("--budget: ", budget_bytes)})
     if (bytes > 0 && bytes < parameters)
       throw UsageError(flag + format_bytes(bytes) + " is less than the parameters alone, which take " +
-                       format_bytes(parameters) + " under every strategy; a step that trains all of them holds " +
+                       format_bytes(parameters) + " under every strategy but those with states=host; a step holds " +
                        format_bytes(state_bytes(training, facts.program)) + " with gradients and the states of " +
-                       training.optimizer + ", plus activations");
+                       training.optimizer + ", plus activations" +
+                       (training.ranks == 1 ? "; try --strategy checkpoint:full+states=host" : ""));
 }
 
 }  // namespace memtune::sweep

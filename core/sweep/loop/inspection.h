@@ -24,7 +24,8 @@ TrialAnswer inspect(const plan::TrialRequest& request, const std::string& key, c
 // Bytes per rank of parameters, gradients and optimizer state.
 int64_t state_bytes(const plan::TrainingSettings& training, const plan::ProgramFacts& facts);
 
-// Throws UsageError if the memory cap or the budget is less than the parameters alone.
+// Throws UsageError if the memory cap or the budget is less than the parameters alone. For strategies of which none
+// offloads parameters.
 void check_limits(const plan::TrainingSettings& training, int64_t budget_bytes, const InspectedModel& facts);
 
 }  // namespace memtune::sweep

@@ -73,6 +73,11 @@ CandidateStrategiesAndPlans::CandidateStrategiesAndPlans(const std::vector<std::
                         [](const CandidateStrategyOrPlan& candidate) { return candidate.name() == "none"; });
 }
 
+bool CandidateStrategiesAndPlans::offload_states() const {
+  return std::ranges::any_of(all_, &CandidateStrategyOrPlan::offloads_states) ||
+         std::ranges::any_of(fallback_, &CandidateStrategyOrPlan::offloads_states);
+}
+
 void CandidateStrategiesAndPlans::add(const std::string& text) {
   CandidateStrategyOrPlan candidate(Strategy::parse(text));
   const std::string name = candidate.name();

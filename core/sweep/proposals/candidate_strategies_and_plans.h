@@ -38,6 +38,7 @@ class CandidateStrategiesAndPlans {
   const std::vector<CandidateStrategyOrPlan>& fallback() const { return fallback_; }
   // One note for each strategy that is given in two spellings.
   const std::vector<std::string>& notes() const { return notes_; }
+  bool offload_states() const;  // one at least does, the fallback included
 
  private:
   void add(const std::string& text);

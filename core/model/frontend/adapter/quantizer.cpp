@@ -41,6 +41,7 @@ class Quantizer {
 
   // A layer that runs twice is packed once.
   void quantize(Op& op, const LinearLayer& layer) {
+    if (program_.state.host_weights) program_.state.host_weights->restore(layer.weight);
     const auto [known, is_new] = packed_.try_emplace(layer.path);
     if (is_new) known->second = pack(layer);
     const bool transposed = layer.form == LinearWeightFormat::transposed;

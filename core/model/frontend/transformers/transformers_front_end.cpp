@@ -1,6 +1,8 @@
 #include "core/model/frontend/transformers/transformers_front_end.h"
 
 #include <algorithm>
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -89,6 +91,20 @@ at::ScalarType type_of_weights(const LoweringOptions& source, const DescribedMod
   return asked.empty() ? stored_type(model.weights) : weight_type(asked);
 }
 
+// The newest parameters stay on the device: their layers may still be quantized.
+constexpr size_t kNewest = 16;
+
+std::function<void(program::Program&, const program::Op&)> as_written(const LoweringOptions& source) {
+  std::function<void(program::Program&, const program::Op&)> quantize;
+  if (!source.load_in.empty()) quantize = quantize_as_written(source.load_in);
+  if (!source.weights_on_host) return quantize;
+  return [quantize, moved = size_t{0}](program::Program& program, const program::Op& op) mutable {
+    if (quantize) quantize(program, op);
+    const program::NamedTensors& parameters = program.state.parameters;
+    for (; moved + kNewest < parameters.size(); ++moved) program.state.host_weights->move(parameters[moved].second);
+  };
+}
+
 }  // namespace
 
 program::Program TransformersFrontEnd::lower(const LoweringOptions& source) const {
@@ -107,7 +123,8 @@ program::Program TransformersFrontEnd::lower(const LoweringOptions& source) cons
   if (setting.attention == AttentionImplementation::flash_varlen)
     check_flash(config, setting, c10::typeMetaToScalarType(options.dtype()));
   program.longest = longest(config, setting);
-  if (!source.load_in.empty()) program.as_written = quantize_as_written(source.load_in);
+  program.as_written = as_written(source);
+  if (source.weights_on_host) program.state.host_weights = std::make_shared<program::HostWeights>();
   write_decoder(program, config, weights, options.device(source.device), setting);
   if (const std::string note = weights.note(); !note.empty() && source.model.profile.empty())
     program.notes.push_back(note);
