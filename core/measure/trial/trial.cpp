@@ -177,6 +177,10 @@ class Trial {
     const bool moves_states = request_.plan.offloads_states();
     costs->step_ms = moves_states ? costs->recorded_ms(costs->passes) : result_.step_ms.median;
     costs->states = runner_.state_costs(*optimizer_);
+    if (moves_states) {
+      costs->states.placements = request_.plan.states;
+      costs->states.measured_ms = result_.step_ms.median;
+    }
     device_.empty_cache();
     if (const device::AllocatorStats lasting = device_.memory(); !device_.emulated())
       costs->device_overhead_bytes = device_.unmanaged_bytes() + lasting.reserved - lasting.allocated;

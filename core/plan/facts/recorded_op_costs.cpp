@@ -154,15 +154,21 @@ json states_json(const RecordedOpCosts::States& states) {
   json units = json::array();
   for (const RecordedOpCosts::StateUnit& unit : states.units)
     units.push_back({unit.name, unit.block, unit.trained_bytes, unit.frozen_bytes, unit.moment_bytes});
-  return {{"clips", states.clips},
-          {"updates_in_backward", states.updates_in_backward},
-          {"units", rows_json(kStateColumns, units)}};
+  json out = {{"clips", states.clips},
+              {"updates_in_backward", states.updates_in_backward},
+              {"units", rows_json(kStateColumns, units)}};
+  if (states.placements.empty()) return out;
+  out["placements"] = states.placements;
+  out["measured_ms"] = states.measured_ms;
+  return out;
 }
 
 void read_states(const json& json, RecordedOpCosts::States& states) {
   JsonObjectReader object(json, "costs.states");
   object.read("clips", states.clips);
   object.read("updates_in_backward", states.updates_in_backward);
+  object.read("measured_ms", states.measured_ms, 0, kMaxMs);
+  for (const auto& placement : object.array("placements")) states.placements.push_back(placement.get<StatePlacement>());
   BoundedSum moved(kMaxMadeBytes);
   for (const auto& cells : rows_of(object, "units", kStateColumns.size())) {
     Row row(cells, "costs.states.units", kStateColumns.size());

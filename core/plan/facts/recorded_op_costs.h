@@ -115,6 +115,9 @@ struct RecordedOpCosts {
     bool clips = false;                // the update needs all gradients
     bool updates_in_backward = false;  // as recorded
     std::vector<StateUnit> units;      // empty: not recorded
+    // If the recorded step offloaded some: where they were, and the median of measured steps without recording.
+    std::vector<StatePlacement> placements = {};
+    double measured_ms = 0;
     bool operator==(const States&) const = default;
   };
 

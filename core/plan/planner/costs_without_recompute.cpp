@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/plan/planner/step_predictor.h"
 #include "core/plan/planner/step_simulator.h"
 
 namespace memtune::planner {
@@ -66,9 +67,20 @@ UnmodelledMemory all_held(const StepSimulationTables& tables, const UnmodelledMe
   return held;
 }
 
-}  // namespace
+// Recorded ops run with gaps between them. In a step, the power limit lowers clocks, and copies take memory bandwidth.
+// So compute is scaled until the recorded step is predicted as it was measured. Copies are not.
+void calibrate(const plan::ProgramFacts& facts, const plan::Plan& recorded, double measured_ms,
+               RecordedOpCosts& costs) {
+  constexpr int kRounds = 5;
+  constexpr double kLeast = 0.5;  // of the recorded times
+  const double least_ms = kLeast * costs.step_ms;
+  for (int i = 0; i < kRounds; ++i) {
+    const double predicted_ms = StepPredictor(facts, costs).predict(recorded, {.states = true}).step_ms;
+    costs.step_ms = std::max(least_ms, costs.step_ms + measured_ms - predicted_ms);
+  }
+}
 
-RecordedOpCosts costs_without_recompute(const plan::ProgramFacts& facts, RecordedOpCosts costs) {
+RecordedOpCosts without_recompute(const plan::ProgramFacts& facts, RecordedOpCosts costs) {
   if (costs.plan.keeps_everything()) return costs;
   const StepSimulationTables tables(facts, costs);
   const UnmodelledMemory unmodelled = find_unmodelled_memory(tables, costs);
@@ -82,6 +94,17 @@ RecordedOpCosts costs_without_recompute(const plan::ProgramFacts& facts, Recorde
   costs.step_ms -= costs.passes * (rerun_ms + other_waits_ms - kept.gather_wait_ms);
   costs.rerun_ms = 0;
   costs.plan = {};
+  return costs;
+}
+
+}  // namespace
+
+RecordedOpCosts costs_without_recompute(const plan::ProgramFacts& facts, RecordedOpCosts costs) {
+  plan::Plan recorded = costs.plan;
+  recorded.states = std::exchange(costs.states.placements, {});
+  const double measured_ms = std::exchange(costs.states.measured_ms, 0);
+  costs = without_recompute(facts, std::move(costs));
+  if (measured_ms > 0 && recorded.offloads_states()) calibrate(facts, recorded, measured_ms, costs);
   return costs;
 }
 

@@ -8,7 +8,8 @@ namespace memtune::planner {
 
 // Memory: unmodelled memory stays as recorded, and all values are kept. Time: the measured step minus its
 // recomputation. `rerun_ratio` becomes the time of a recomputation divided by that of the forward. Costs recorded with
-// everything kept are returned unchanged. `facts`: of the recorded program, whose ops the plan of the costs names.
+// everything kept are returned unchanged. If parameters or optimizer states were offloaded, compute is scaled so that
+// the recorded step is predicted as measured. `facts`: of the recorded program, whose ops the plan of the costs names.
 plan::RecordedOpCosts costs_without_recompute(const plan::ProgramFacts& facts, plan::RecordedOpCosts costs);
 
 }  // namespace memtune::planner

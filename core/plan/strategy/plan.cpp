@@ -146,14 +146,6 @@ StatePlacement read_states(const json& json, const std::string& path, UnknownFie
   return placement;
 }
 
-json states_json(const std::vector<StatePlacement>& states) {
-  json array = json::array();
-  for (const StatePlacement& each : states)
-    array.push_back(
-        {{"unit", each.unit}, {"parameters", to_string(each.parameters)}, {"moments", to_string(each.moments)}});
-  return array;
-}
-
 void read_fields(const json& json, const std::string& path, TransferSettings& transfer, UnknownFieldPolicy unknown) {
   std::string schedule = to_string(transfer.schedule);
   JsonObjectReader object(json, path);
@@ -222,6 +214,16 @@ void read_transfer(const json& json, const std::string& path, TransferSettings& 
   read_fields(json, path, transfer, UnknownFieldPolicy::refused);
 }
 
+void to_json(json& out, const StatePlacement& placement) {
+  out = {{"unit", placement.unit},
+         {"parameters", to_string(placement.parameters)},
+         {"moments", to_string(placement.moments)}};
+}
+
+void from_json(const json& json, StatePlacement& placement) {
+  placement = read_states(json, "states", UnknownFieldPolicy::passed_over);
+}
+
 void to_json(json& out, const Plan& plan) {
   json placements = json::array();
   for (const OpPlacement& placement : plan.placements) placements.push_back(placement_json(placement));
@@ -241,7 +243,7 @@ void to_json(json& out, const Plan& plan) {
          {"placements", placements}};
   if (plan.transfer.compatibility != EngineCompatibilityFlags{})
     out["transfer"]["habits"] = compatibility_json(plan.transfer.compatibility);
-  if (plan.offloads_states()) out["states"] = states_json(plan.states);
+  if (plan.offloads_states()) out["states"] = plan.states;
 }
 
 void from_json(const json& json, Plan& plan) { plan = read_fields(json, UnknownFieldPolicy::passed_over); }

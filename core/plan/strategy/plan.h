@@ -108,6 +108,8 @@ struct Plan {
 // Overwrites the fields of `transfer` that `json` contains. Throws UsageError that begins with `path`.
 void read_transfer(const nlohmann::json& json, const std::string& path, TransferSettings& transfer);
 
+void to_json(nlohmann::json& json, const StatePlacement& placement);
+void from_json(const nlohmann::json& json, StatePlacement& placement);  // throws UsageError that names field and value
 void to_json(nlohmann::json& json, const Plan& plan);
 void from_json(const nlohmann::json& json, Plan& plan);  // throws UsageError that names field and value
 
