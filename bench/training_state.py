@@ -204,7 +204,7 @@ def steps_between(record, remove_s: float) -> int:
 
 
 def figures(answer) -> Dict[str, Any]:
-    """Figures of a TrainingRunResult: durations of the saves, and of steps with and without a save in progress."""
+    """Figures of a ResumableTrainingResult: durations of the saves, and of steps with and without a save in progress."""
     saves = [save for save in answer["saves"] if not save.get("error")]
     meanwhile, quiet, late = step_times(answer)
     return {"blocked_ms": [save["blocked_ms"] for save in saves], "durable_ms": [save["durable_ms"] for save in saves],

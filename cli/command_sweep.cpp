@@ -44,7 +44,7 @@ void say_next(const CommandSweepFlags& flags, const sweep::SweepResult& result) 
   if (!result.report.planned) return say(console, "next: " + shell_line(row->command));
   const std::string run = "memtune export" + flags.folder.argument();
   std::vector<std::string> lines;
-  for (const report::TrainerSettingsOrPlanAnswer& alternative : report::alternatives(result.report)) {
+  for (const report::SettingsOrPlanAlternative& alternative : report::alternatives(result.report)) {
     if (!alternative.fits) continue;
     const std::string into = flags.config.empty() ? "" : " --into " + shell_line({flags.config});
     if (alternative.by_plan)
@@ -73,7 +73,7 @@ int sweep_command(CommandSweepFlags flags) {
     planned.emplace(*native, flags.native->strategies,
                     flags.settings.budget_bytes > 0 ? flags.settings.budget_bytes : cap, flags.plan_asked,
                     flags.settings.dry_run);
-    flags.settings.choose = [&](std::span<const sweep::SweepTrialState> tried, sweep::CommandSweepRecord& sweep) {
+    flags.settings.choose = [&](std::span<const sweep::SweepTrial> tried, sweep::CommandVariantsRecord& sweep) {
       return planned->next(tried, sweep);
     };
   }

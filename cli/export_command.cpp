@@ -8,7 +8,7 @@
 #include "cli/offer.h"
 #include "core/answer/run/finished_run.h"
 #include "core/answer/trainer/python_plan.h"
-#include "core/answer/trainer/trainer.h"
+#include "core/answer/trainer/trainer_batch_and_save_keys.h"
 #include "core/answer/trainer/trainer_profile.h"
 #include "core/base/error.h"
 #include "core/base/file.h"

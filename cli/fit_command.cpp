@@ -53,7 +53,7 @@ std::vector<plan::MachineProfile> cards_of(const std::vector<std::string>& flags
 int run_command(const FitFlags& flags) {
   if (flags.sweep.model.attention == "flash-varlen")
     throw UsageError("fit: --attention flash-varlen has no shapes; sdpa has, without --pack");
-  const sweep::GpuMemoryFitOptions options{sweep_settings(flags.sweep), cards_of(flags.cards)};
+  const sweep::GpuMemoryFitRequest options{sweep_settings(flags.sweep), cards_of(flags.cards)};
   if (!flags.plan.empty() && options.cards.size() != 1)
     throw UsageError("--write writes one plan: it goes with one --card");
   check_outputs("--write", flags.plan, "--json", flags.json);

@@ -15,8 +15,8 @@
 #include "core/base/open_file.h"
 #include "core/base/text.h"
 #include "core/base/vocabulary.h"
+#include "core/model/pt2/parsed_pt2_program.h"
 #include "core/model/pt2/pt2_archive.h"
-#include "core/model/pt2/pt2_program.h"
 #include "core/model/source/builtin_model.h"
 #include "core/model/source/detected_model_format.h"
 #include "core/model/transformers/hub_cache.h"
@@ -190,7 +190,7 @@ void use_config(const fs::path& path, const std::string& name, SweepSettings& se
 
 // Finds a damaged archive without LibTorch, and whether the model returns a loss.
 void look_at_exported(const fs::path& path, SweepSettings& settings) try {
-  const model::Pt2Program program = model::read_pt2_program(model::Pt2Archive(path));
+  const model::ParsedPt2Program program = model::read_pt2_program(model::Pt2Archive(path));
   if (settings.request.training.loss.empty() && has_part(program.answer, "loss"))
     settings.request.training.loss = "returned";
 } catch (const UsageError& error) {

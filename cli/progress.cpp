@@ -80,13 +80,13 @@ void Progress::planning(size_t budget, size_t budgets) {
   draw("computing plans  " + which);  // the number of trials is still unknown
 }
 
-void Progress::planned(const std::vector<sweep::TrialRecord>& trials, size_t reused, size_t runs) {
+void Progress::planned(const std::vector<sweep::SweepTrialEntry>& trials, size_t reused, size_t runs) {
   to_run_ = ended_ + runs;
   if (reused == 0) return;
   noted("continuing: " + std::to_string(reused) + " of " + std::to_string(trials.size()) + " trials are already done");
 }
 
-void Progress::started(const sweep::TrialRecord& trial, int round) {
+void Progress::started(const sweep::SweepTrialEntry& trial, int round) {
   if (ended_ == 0) first_start_ = Clock::now();
   if (folder_) folder_->begin();
   current_ = result::label(trial.strategy, trial.batch, trial.sequence) +

@@ -22,9 +22,9 @@ class Progress : public sweep::SweepListener {
 
   void noted(const std::string& note) override;
   void inspecting(const sweep::TrialProgress& phase) override;
-  void planned(const std::vector<sweep::TrialRecord>& trials, size_t reused, size_t runs) override;
+  void planned(const std::vector<sweep::SweepTrialEntry>& trials, size_t reused, size_t runs) override;
   void planning(size_t budget, size_t budgets) override;  // 0: not started
-  void started(const sweep::TrialRecord& trial, int round) override;
+  void started(const sweep::SweepTrialEntry& trial, int round) override;
   void phase(const sweep::TrialProgress& phase) override;
   void printed(std::string_view text) override;  // goes to stderr as it is
   void ended(const result::Measurement& measurement) override;

@@ -7,7 +7,7 @@
 #include "cli/app.h"
 #include "cli/flags.h"
 #include "cli/offer.h"
-#include "core/answer/page/interactive_html_page.h"
+#include "core/answer/page/rendered_interactive_page.h"
 #include "core/answer/report/report_format_info.h"
 #include "core/answer/run/finished_run.h"
 #include "core/base/bytes.h"
@@ -161,7 +161,7 @@ void write_report(const sweep::RunDirectory& directory, bool beside, const std::
 int write_interactive(ReportFlags flags) {
   const sweep::RunDirectory directory(flags.run);
   const std::string viewer = read_file(report::find_web_viewer());
-  const report::InteractiveHtmlPage page = report::interactive_page(viewer, directory);
+  const report::RenderedInteractivePage page = report::interactive_page(viewer, directory);
   for (const std::string& note : page.notes) say(flags.console, "note: " + note);
   const bool beside = flags.output.empty();
   if (beside) flags.output = (std::filesystem::path(flags.run) / kInteractiveFile).string();

@@ -70,7 +70,7 @@ sweep::ResumableTrainingSettings settings_of(const RunFlags& flags) {
 }
 
 // "8 steps on CPU: loss 5.5567 to 5.5491, 12 ms a step, 21000 tokens/s; 2 saves, 14 ms each".
-std::string summary(const result::TrainingRunResult& training) {
+std::string summary(const result::ResumableTrainingResult& training) {
   const auto number = [](double value) { return fixed(value, digits_for(std::abs(value))); };
   std::string text = std::to_string(training.loss.size()) + " steps on " + training.device;
   if (training.first_step > 0) text += ", the first " + std::to_string(training.first_step) + " from an earlier run";
@@ -90,7 +90,7 @@ std::string summary(const result::TrainingRunResult& training) {
 bool failed(const result::StateSaveResult& save) { return !save.error.empty(); }
 
 // Message: "2 of 5 saves failed, the last that of step 8: cannot write ...".
-void throw_if_saves_failed(const result::TrainingRunResult& training) {
+void throw_if_saves_failed(const result::ResumableTrainingResult& training) {
   const auto& saves = training.saves;
   const auto count = std::ranges::count_if(saves, failed);
   if (count == 0) return;
@@ -99,7 +99,7 @@ void throw_if_saves_failed(const result::TrainingRunResult& training) {
               std::to_string(last.step) + ": " + last.error);
 }
 
-int tell(const RunFlags& flags, const result::TrainingRunResult& training) {
+int tell(const RunFlags& flags, const result::ResumableTrainingResult& training) {
   if (!flags.json.empty()) write_output(flags.json, nlohmann::json(training).dump(1, '\t') + "\n");
   if (flags.json != "-") write_output("-", summary(training));
   if (!training.deterministic)
@@ -120,7 +120,7 @@ int run_command(const RunFlags& flags) {
       1);
   const sweep::TrialAnswer answer = sweep::train(settings, progress);
   progress.clear();
-  if (const auto* training = std::get_if<result::TrainingRunResult>(&answer)) {
+  if (const auto* training = std::get_if<result::ResumableTrainingResult>(&answer)) {
     const bool untested = settings.sweep.request.training.device != "cpu" && !untested_on_gpu(training->torch).empty();
     say(flags.model.console, "engine: PyTorch " + training->torch + (untested ? ", untested on GPU" : ""));
     return tell(flags, *training);

@@ -22,7 +22,7 @@ void write_answer(const AnswerFlags& flags, report::Report report) {
 
 void list_trials(const sweep::SweepRecord& record, const std::string& later) {
   std::string text;
-  for (const sweep::TrialRecord& trial : record.trials) {
+  for (const sweep::SweepTrialEntry& trial : record.trials) {
     text += trial.strategy;
     if (trial.batch) text += "  batch " + std::to_string(*trial.batch);
     if (trial.sequence) text += "  sequence " + std::to_string(*trial.sequence);

@@ -1,6 +1,6 @@
 // Bounds of the numbers that memtune reads from files, streams and the command line. Readers refuse larger numbers and
-// name the field, so that sums and products of a few fields fit int64_t and quotients fit double. BoundedSum bounds the
-// sum over a table. Sums inside a simulation saturate at kMaxSum.
+// name the field, so that sums and products of a few fields fit int64_t and quotients fit double. OverflowCheckedSum
+// bounds the sum over a table. Sums inside a simulation saturate at kMaxSum.
 #pragma once
 
 #include <algorithm>
@@ -15,9 +15,9 @@ inline constexpr double kMinNumber = 1e-60;             // smaller magnitudes ar
 inline constexpr double kMaxFigure = 1e15;              // times in ms, rates, ratios
 
 // Sum of the sizes that a file lists. It is limited as a whole, so that many valid sizes cannot overflow it.
-class BoundedSum {
+class OverflowCheckedSum {
  public:
-  explicit BoundedSum(int64_t most = kMaxBytes) : most_(most) {}
+  explicit OverflowCheckedSum(int64_t most = kMaxBytes) : most_(most) {}
   // Returns false and adds nothing if `size` is negative or the sum would exceed the limit.
   bool add(int64_t size) {
     if (size < 0 || size > most_ - sum_) return false;

@@ -44,7 +44,7 @@ void add_curve(const LoadedTrace& loaded, const TimeInterval& step, const ByteDi
 size_t kind_of_block(const trace::RegionId& region) {
   if (region.pass == trace::Pass::backward) return 1;
   if (region.pass == trace::Pass::recompute) return 2;
-  return region.pass == trace::Pass::optimizer || region.kind == trace::RegionKind::head ? 3 : 0;
+  return region.pass == trace::Pass::optimizer || region.kind == trace::RegionLevel::head ? 3 : 0;
 }
 
 // The blocks on the device's timeline.

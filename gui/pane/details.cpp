@@ -125,7 +125,7 @@ void draw_trial(const AppState& state, const LoadedTrace& loaded) {
   if (measured.step_ms.median > 0) fact("step", fixed(measured.step_ms.median, 1) + " ms");
   fact("peak", bytes_or_nothing(measured.peak_bytes.allocated));
   fact("events", format_count(loaded.trace.events.size()));
-  const trace::TraceProvenance& origin = loaded.trace.origin;
+  const trace::RunProvenance& origin = loaded.trace.origin;
   fact("model", origin.model);
   fact("written", origin.written);
   fact("memtune", origin.memtune);

@@ -34,8 +34,8 @@ TrainingProcessRecords traced_rank(int64_t number, double step_ms, int64_t start
   records.trace->regions = {{RegionId::of_block(1), 2 * kMs, 3 * kMs},
                             {RegionId::phase(Pass::forward), 1 * kMs, 4 * kMs},
                             {RegionId::of_block(0, Pass::recompute), 5 * kMs, 6 * kMs},
-                            {{RegionKind::head, Pass::backward}, 4 * kMs, 5 * kMs},
-                            {{RegionKind::step}, 1 * kMs, 9 * kMs}};
+                            {{RegionLevel::head, Pass::backward}, 4 * kMs, 5 * kMs},
+                            {{RegionLevel::step}, 1 * kMs, 9 * kMs}};
   return records;
 }
 

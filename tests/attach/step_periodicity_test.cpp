@@ -1,7 +1,7 @@
 // Steps that differ from the others: samples of the step time, and what is reported.
 #include <doctest/doctest.h>
 
-#include "core/measure/attach/records_by_rank.h"
+#include "core/measure/attach/process_records_by_rank.h"
 #include "core/measure/attach/step_period.h"
 
 namespace memtune::step_period_test {
@@ -13,7 +13,7 @@ namespace {
 
 // Two steps of warm-up, then measured ones. A long step runs the model 20 times without gradients, outside of its
 // passes.
-TrainingProcessRecords train(const std::vector<double>& step_ms, StepPeriodRecord period) {
+TrainingProcessRecords train(const std::vector<double>& step_ms, StepPeriodicityRecord period) {
   TrainingProcessRecords records;
   for (const double ms : step_ms) {
     StepRecord& step = records.steps.emplace_back();

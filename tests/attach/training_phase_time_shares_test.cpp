@@ -1,8 +1,8 @@
 // What takes the time of a command's steps, from its records to the measurement.
 #include <doctest/doctest.h>
 
+#include "core/measure/attach/process_records_by_rank.h"
 #include "core/measure/attach/records.h"
-#include "core/measure/attach/records_by_rank.h"
 #include "tests/attach/recorded.h"
 
 namespace memtune::time_shares_test {

@@ -36,7 +36,7 @@ struct Elsewhere final : OffloadedCopy {
   int trips = 0, warnings = 0;
 };
 
-struct Fill final : RecomputeProducer {
+struct Fill final : SavedStorageRecomputer {
   at::Storage make(SavedStorage& value) override {
     ++runs;
     value.hold(at::full({4}, 7.0F).storage());
@@ -66,8 +66,8 @@ TEST_CASE("held bytes are freed with the last consumer and not before") {
   at::Tensor tensor = at::ones({4});
   const auto value = value_of(tensor);
   CHECK(value->state() == State::unretained);
-  SavedStorageConsumerRef saved(value, SavedStorageConsumerRef::ConsumerKind::backward);
-  SavedStorageConsumerRef rerun(value, SavedStorageConsumerRef::ConsumerKind::rerun);
+  SavedStorageLease saved(value, SavedStorageLease::ConsumerKind::backward);
+  SavedStorageLease rerun(value, SavedStorageLease::ConsumerKind::rerun);
   value->hold(tensor.storage());
   tensor.reset();
   saved.end();
@@ -81,15 +81,15 @@ TEST_CASE("held bytes are freed with the last consumer and not before") {
 
 TEST_CASE("a consumer handle counts once however often it is moved or ended") {
   const auto value = value_of(at::ones({4}));
-  SavedStorageConsumerRef first(value, SavedStorageConsumerRef::ConsumerKind::backward);
-  SavedStorageConsumerRef second(std::move(first));
+  SavedStorageLease first(value, SavedStorageLease::ConsumerKind::backward);
+  SavedStorageLease second(std::move(first));
   CHECK_FALSE(first);  // NOLINT(bugprone-use-after-move): that is what is tested
-  SavedStorageConsumerRef third(value, SavedStorageConsumerRef::ConsumerKind::rerun);
+  SavedStorageLease third(value, SavedStorageLease::ConsumerKind::rerun);
   third = std::move(second);  // the consumer that it was before ends
   third.end();
   third.end();
   CHECK(third.value() == value);  // still accessible
-  { const SavedStorageConsumerRef ended = std::move(third); }
+  { const SavedStorageLease ended = std::move(third); }
   second = {};
   CHECK_FALSE(value->used());
 }
@@ -97,7 +97,7 @@ TEST_CASE("a consumer handle counts once however often it is moved or ended") {
 TEST_CASE("a consumer handle that an exception destroys is not counted") {
   const auto value = value_of(at::ones({4}));
   const auto fails = [&] {
-    const SavedStorageConsumerRef use(value, SavedStorageConsumerRef::ConsumerKind::backward);
+    const SavedStorageLease use(value, SavedStorageLease::ConsumerKind::backward);
     throw std::runtime_error("no room");
   };
   CHECK_THROWS_WITH(fails(), "no room");
@@ -108,7 +108,7 @@ TEST_CASE("an offloaded storage is reloaded once and its copy is notified before
   at::Tensor tensor = at::ones({4});
   const auto value = value_of(tensor);
   bool there = false;
-  SavedStorageConsumerRef use(value, SavedStorageConsumerRef::ConsumerKind::backward);
+  SavedStorageLease use(value, SavedStorageLease::ConsumerKind::backward);
   const auto offloaded = std::make_shared<Elsewhere>(at::full({4}, 2.0F), there);
   Elsewhere& trip = *offloaded;
   value->start_offload(offloaded);
@@ -126,7 +126,7 @@ TEST_CASE("the last consumer frees the offloaded copy even if it was never reloa
   const auto value = value_of(tensor);
   bool there = false;
   {
-    const SavedStorageConsumerRef use(value, SavedStorageConsumerRef::ConsumerKind::backward);
+    const SavedStorageLease use(value, SavedStorageLease::ConsumerKind::backward);
     value->start_offload(std::make_shared<Elsewhere>(tensor, there));
     CHECK(there);
   }
@@ -143,7 +143,7 @@ TEST_CASE("a dropped storage is recomputed and held for its consumers and droppe
   CHECK(holds(value->bytes(), 1));  // the step still holds it
   tensor.reset();
   {
-    const SavedStorageConsumerRef use(value, SavedStorageConsumerRef::ConsumerKind::backward);
+    const SavedStorageLease use(value, SavedStorageLease::ConsumerKind::backward);
     CHECK(holds(value->bytes(), 7));
     CHECK(holds(value->bytes(), 7));
     CHECK(value->state() == State::held);
@@ -153,16 +153,16 @@ TEST_CASE("a dropped storage is recomputed and held for its consumers and droppe
 }
 
 TEST_CASE("before an overwrite bytes are copied for recomputation but not for backward") {
-  for (const SavedStorageConsumerRef::ConsumerKind by :
-       {SavedStorageConsumerRef::ConsumerKind::backward, SavedStorageConsumerRef::ConsumerKind::rerun}) {
+  for (const SavedStorageLease::ConsumerKind by :
+       {SavedStorageLease::ConsumerKind::backward, SavedStorageLease::ConsumerKind::rerun}) {
     at::Tensor tensor = at::ones({4});
     const auto value = value_of(tensor);
-    const SavedStorageConsumerRef use(value, by);
+    const SavedStorageLease use(value, by);
     value->hold(tensor.storage());
     value->before_overwrite();
     tensor.fill_(9);
     value->overwritten();
-    CHECK(holds(value->bytes(), by == SavedStorageConsumerRef::ConsumerKind::rerun ? 1.0F : 9.0F));
+    CHECK(holds(value->bytes(), by == SavedStorageLease::ConsumerKind::rerun ? 1.0F : 9.0F));
   }
 }
 

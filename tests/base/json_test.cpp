@@ -81,7 +81,7 @@ TEST_CASE("an invalid field is named with its range") {
 }
 
 TEST_CASE("a bounded sum rejects terms beyond its limit") {
-  BoundedSum sum(10);
+  OverflowCheckedSum sum(10);
   CHECK(sum.add(4));
   CHECK_FALSE(sum.add(-1));
   CHECK_FALSE(sum.add(std::numeric_limits<int64_t>::max()));

@@ -12,18 +12,18 @@
 namespace memtune::checkpoint::op_recorder_test {
 namespace {
 
-using Form = RecordedArgument::Form;
+using Form = RecordedOpArgument::Form;
 using autograd::SavedStorage;
-using autograd::SavedStorageConsumerRef;
+using autograd::SavedStorageLease;
 
 // Every tensor except `parameter` has a saved storage.
 struct Recording {
-  SavedStorageConsumerRef use(const at::Tensor& tensor) {
+  SavedStorageLease use(const at::Tensor& tensor) {
     if (tensor.is_same(parameter)) return {};
     auto& value = values[tensor.storage().unsafeGetStorageImpl()];
     if (!value)
       value = std::make_shared<SavedStorage>(tensor.storage(), SavedStorage::Origin{}, plan::TensorPlacement::keep);
-    SavedStorageConsumerRef use(value, SavedStorageConsumerRef::ConsumerKind::rerun);
+    SavedStorageLease use(value, SavedStorageLease::ConsumerKind::rerun);
     use->hold(tensor.storage());
     return use;
   }
@@ -105,7 +105,7 @@ TEST_CASE("a recorded cast is recomputed as a cast") {
   const auto instance = recording.recorder.record_cast(source, at::kBFloat16, 3,
                                                        [&](const at::Tensor& tensor) { return recording.use(tensor); });
   const auto value = std::make_shared<SavedStorage>(cast.storage(), SavedStorage::Origin{}, instance);
-  const SavedStorageConsumerRef use(value, SavedStorageConsumerRef::ConsumerKind::backward);
+  const SavedStorageLease use(value, SavedStorageLease::ConsumerKind::backward);
   instance->outputs.push_back({value, 0, cast.dtype(), cast.numel()});
   value->overwritten();
   const at::Storage bytes = value->bytes();

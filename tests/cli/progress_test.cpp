@@ -67,7 +67,7 @@ TEST_CASE("a terminal keeps lines of ended trials above the line that is redrawn
 TEST_CASE("planning between trials does not count as trials or in the remaining time") {
   const std::string seen = on_terminal([] {
     memtune::cli::Progress progress({});
-    memtune::sweep::TrialRecord none;
+    memtune::sweep::SweepTrialEntry none;
     none.strategy = "none";
     progress.planned({none}, 0, 1);
     progress.started(none, 1);
@@ -80,7 +80,7 @@ TEST_CASE("planning between trials does not count as trials or in the remaining 
 TEST_CASE("what a command prints is above the status line, and hides it within a line") {
   const auto act = [](bool quiet) {
     memtune::cli::Progress progress({.quiet = quiet});
-    memtune::sweep::TrialRecord variant;
+    memtune::sweep::SweepTrialEntry variant;
     variant.strategy = "batch=8";
     progress.planned({variant}, 0, 1);
     progress.started(variant, 1);

@@ -51,7 +51,7 @@ class FaultyTraining {
     try {
       step::OffloadTiers tiers;
       tiers.host_budget_bytes = 3 * 4096;
-      tiers.store = std::make_unique<disk::BlockStore>(
+      tiers.store = std::make_unique<disk::ScratchBlockStore>(
           disk::BlockStoreSettings{.directory = folder, .allow_memory = true}, disk_);
       const Step step = model_.under(program_, facts_, plan_, std::move(tiers));
       CHECK(step.leased_after == 0);

@@ -137,11 +137,11 @@ TEST_CASE("activities are recorded only between start and stop") {
   CHECK(lost == 0);
   REQUIRE(activities.size() == 2);
   const auto& copy = activities[0];
-  CHECK(copy.kind == EmulatedStreamActivity::Kind::copy_out);
+  CHECK(copy.kind == EmulatedStreamActivityRecord::Kind::copy_out);
   CHECK(copy.stream == StreamKind::out);
   CHECK(copy.bytes == 4);
   const auto& wait = activities[1];
-  CHECK(wait.kind == EmulatedStreamActivity::Kind::wait);
+  CHECK(wait.kind == EmulatedStreamActivityRecord::Kind::wait);
   CHECK(wait.stream == StreamKind::compute);
   CHECK(wait.end_ns - wait.start_ns > 10'000'000);
   CHECK(wait.end_ns >= copy.end_ns);

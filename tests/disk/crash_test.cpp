@@ -31,7 +31,7 @@ pid_t start_writer(const disk::BlockStoreSettings& settings, disk::AsyncFileSyst
   REQUIRE(::pipe(ready) == 0);
   const pid_t child = ::fork();
   if (child == 0) {
-    disk::BlockStore store(settings, system);
+    disk::ScratchBlockStore store(settings, system);
     store.reserve(kReserved);
     test::AlignedMemory data(8 << 20);
     std::vector<disk::ScratchBlock> blocks;

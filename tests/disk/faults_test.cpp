@@ -41,7 +41,7 @@ std::string thrown(Call call) {
 
 // Blocks of one to six pages, and their memory.
 struct Load {
-  explicit Load(BlockStore& of) : store(of) {
+  explicit Load(ScratchBlockStore& of) : store(of) {
     for (int64_t pages = 1; pages <= 6; ++pages) {
       out.push_back(std::make_unique<AlignedMemory>(pages * kPage));
       in.push_back(std::make_unique<AlignedMemory>(pages * kPage));
@@ -70,7 +70,7 @@ struct Load {
   }
   static int64_t bytes(size_t i) { return static_cast<int64_t>(i + 1) * kPage; }
 
-  BlockStore& store;
+  ScratchBlockStore& store;
   std::vector<std::unique_ptr<AlignedMemory>> out, in;
   std::vector<ScratchBlock> blocks;
   std::vector<RequestPtr> requests;
@@ -80,7 +80,7 @@ struct Load {
 std::string kind_of(const std::string& error) { return error.substr(0, error.find(':')); }
 
 // Every later call on a failed store must throw the first error. Several transfers in flight may fail.
-void check_afterwards(BlockStore& store, const Load& load, const std::string& request) {
+void check_afterwards(ScratchBlockStore& store, const Load& load, const std::string& request) {
   AlignedMemory data(kPage);
   const std::string error = thrown([&] { store.allocate(1); });
   CHECK(kind_of(error) == kind_of(request));
@@ -253,7 +253,7 @@ TEST_CASE("bytes that changed on the disk are detected and the block is named") 
 
 TEST_CASE("10000 flipped bits are all detected and a second read repairs errors of the transfer") {
   Stage stage;
-  BlockStore& store = stage.open();
+  ScratchBlockStore& store = stage.open();
   constexpr int64_t kBytes = 1000;  // the flipped bits are in these bytes
   AlignedMemory out(kBytes), in(kBytes);
   test::fill(out.data(), kBytes, 1);
@@ -270,7 +270,7 @@ TEST_CASE("10000 flipped bits are all detected and a second read repairs errors 
 
 TEST_CASE("a block that was overwritten by another one is detected") {
   Stage stage;
-  BlockStore& store = stage.open();
+  ScratchBlockStore& store = stage.open();
   AlignedMemory out(kPage), in(kPage);
   std::vector<ScratchBlock> blocks;
   for (int i = 0; i < 2; ++i) blocks.push_back(store.allocate(kPage));
@@ -288,7 +288,7 @@ TEST_CASE("requests in the queue fail at once with the first error") {
     const Watchdog watchdog("a queue behind a failure");
     Stage stage;
     stage.settings.depth = 1;
-    BlockStore& store = stage.open();
+    ScratchBlockStore& store = stage.open();
     AlignedMemory data(kPage);
     std::vector<ScratchBlock> blocks;
     for (int i = 0; i < 50; ++i) blocks.push_back(store.allocate(kPage));

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/engine/disk/block_store.h"
+#include "core/engine/disk/scratch_block_store.h"
 #include "tests/support/faulty_disk.h"
 #include "tests/support/run_program.h"
 #include "tests/support/watchdog.h"
@@ -26,12 +26,12 @@ struct Stage {
     settings.allow_memory = true;  // the temporary folder may be a tmpfs
     settings.backend = backend;
   }
-  disk::BlockStore& open() { return store.emplace(settings, disk); }
+  disk::ScratchBlockStore& open() { return store.emplace(settings, disk); }
 
   ScratchFolder folder;
   FaultyDisk disk;
   disk::BlockStoreSettings settings;
-  std::optional<disk::BlockStore> store;
+  std::optional<disk::ScratchBlockStore> store;
 };
 
 inline bool uring_works() {

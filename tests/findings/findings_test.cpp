@@ -19,7 +19,7 @@ using memtune::trace::EventKind;
 using memtune::trace::MemoryOwnerKind;
 using memtune::trace::Pass;
 using memtune::trace::RegionId;
-using memtune::trace::RegionKind;
+using memtune::trace::RegionLevel;
 using memtune::trace::ValueId;
 
 namespace {
@@ -324,7 +324,7 @@ TEST_CASE("the peak finding names the largest owner and the place and the advice
 }
 
 TEST_CASE("a fused loss is advised if the head's work space holds the peak and the loss is plain") {
-  const auto advice = [](const char* loss, RegionKind where) {
+  const auto advice = [](const char* loss, RegionLevel where) {
     MadeUp made;
     made.step(0, 100);
     made.kernel(0, 100);
@@ -335,10 +335,10 @@ TEST_CASE("a fused loss is advised if the head's work space holds the peak and t
     made.trace.owned = {{0, 0, kGiB}};
     return find_in(made, measured(100)).at(0).advice;
   };
-  CHECK(advice("aten::cross_entropy_loss", RegionKind::head) ==
+  CHECK(advice("aten::cross_entropy_loss", RegionLevel::head) ==
         "with the loss causal_lm or next_token, --loss-impl fused (or chunked=N) never holds the whole logits");
-  CHECK(advice("memtune::linear_cross_entropy", RegionKind::head) == "");
-  CHECK(advice("aten::cross_entropy_loss", RegionKind::before_blocks) == "");
+  CHECK(advice("memtune::linear_cross_entropy", RegionLevel::head) == "");
+  CHECK(advice("aten::cross_entropy_loss", RegionLevel::before_blocks) == "");
 }
 
 TEST_CASE("an unused budget is reported only if something was recomputed or offloaded") {
@@ -450,10 +450,10 @@ TEST_CASE("the blocks' share of a step is a note") {
   MadeUp made;
   made.step(0, 100);
   const auto block = [](int number, Pass pass) { return trace::RegionId::of_block(number, pass); };
-  made.region(0, 1, {trace::RegionKind::before_blocks}, "before the blocks");
+  made.region(0, 1, {trace::RegionLevel::before_blocks}, "before the blocks");
   made.region(1, 11, block(0, Pass::forward), "h.0");
   made.region(11, 21, block(1, Pass::forward), "h.1");
-  made.region(21, 30, {trace::RegionKind::head}, "head");
+  made.region(21, 30, {trace::RegionLevel::head}, "head");
   made.region(30, 35, block(1, Pass::recompute), "h.1 recompute");
   made.region(35, 60, block(1, Pass::backward), "h.1 backward");
   made.region(60, 85, block(0, Pass::backward), "h.0 backward");
@@ -593,7 +593,7 @@ TEST_CASE("two rounds are too few to report that a variant takes the time of the
   for (memtune::result::TrialRow& row : rows) {
     row.command = {"python", "train.py"};
     for (const double times : {0.99, 1.01}) {
-      memtune::result::RoundMeasurement round;
+      memtune::result::SweepRoundMeasurement round;
       round.base = "own";
       round.base_ms = 160;
       round.step_ms = row.measurement.step_ms;

@@ -27,7 +27,7 @@ class MadeUp {
   }
   uint32_t kernel(double from_ms, double to_ms) { return add(trace::EventKind::kernel, from_ms, to_ms); }
   uint32_t step(double from_ms, double to_ms) {
-    return region(from_ms, to_ms, {trace::RegionKind::step}, "step", trace::TrackRole::steps);
+    return region(from_ms, to_ms, {trace::RegionLevel::step}, "step", trace::TrackRole::steps);
   }
   // Adds a region of the device by default.
   uint32_t region(double from_ms, double to_ms, const trace::RegionId& region, const std::string& name,

@@ -35,7 +35,7 @@ int64_t bytes_at(const Plan& plan, TensorPlacement place) {
   const std::vector<bool> needed = needed_in_backward(graph, draft);
   int64_t bytes = 0;
   for (size_t i = 0; i < needed.size(); ++i) {
-    const plan::OpAllocationNode& memory = graph.memories()[i];
+    const plan::AllocationNode& memory = graph.memories()[i];
     const bool counts = place == TensorPlacement::recompute || memory.bytes >= plan.transfer.min_bytes;
     if (draft.place(memory) == place && counts && (needed[i] || place == TensorPlacement::recompute))
       bytes += memory.bytes;

@@ -25,7 +25,7 @@ struct Model {
     at::manual_seed(1);
     Emitter emit(program);
     Value x = emit.input("x");
-    program.inputs.back().described = model::InputDescription{"x", "float32", {{2, "rows"}, {4, ""}}};
+    program.inputs.back().described = model::InputTensorDescription{"x", "float32", {{2, "rows"}, {4, ""}}};
     for (int i = 0; i < 2; ++i) {
       const std::string name = "layers." + std::to_string(i);
       const Emitter::InRegion region(emit, name, "Linear");

@@ -4,7 +4,7 @@
 
 #include "core/base/error.h"
 #include "core/engine/autograd/hooks.h"
-#include "core/engine/step/forward_activation_profiler.h"
+#include "core/engine/step/op_bytes_and_flops_profiler.h"
 #include "core/model/frontend/emitter.h"
 #include "core/model/frontend/loss.h"
 #include "core/model/program/blocks.h"
@@ -128,7 +128,7 @@ TEST_CASE("the copy of the model for kto's other rows saves nothing and is no bl
   for (const int region : program::find_blocks(program, "")) blocks.push_back(program.regions[region].path);
   CHECK(blocks == std::vector<std::string>{"layers.0", "layers.1"});
   plan::ProgramFacts facts = program::facts(program, program::find_blocks(program, ""));
-  step::ForwardActivationProfiler survey(program, facts, c10::kCPU);
+  step::OpBytesAndFlopsProfiler survey(program, facts, c10::kCPU);
   autograd::SavedTensorHooksScope hooks(&survey);
   program::Interpreter(program).run(KtoBatch().inputs(), &survey);
   int copied = 0, saved = 0;
@@ -180,7 +180,7 @@ TEST_CASE("log probabilities of completions cost the products of the output laye
   const Model model;
   const program::Program program = model.with(LossKind::grpo);
   plan::ProgramFacts facts = program::facts(program, {});
-  step::ForwardActivationProfiler survey(program, facts, c10::kCPU);
+  step::OpBytesAndFlopsProfiler survey(program, facts, c10::kCPU);
   program::Interpreter(program).run(GrpoBatch().inputs(false), &survey);
   const auto op = std::ranges::find(facts.ops, "memtune::chunked_log_probs", &plan::OpFacts::name);
   REQUIRE(op != facts.ops.end());

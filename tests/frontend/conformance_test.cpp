@@ -14,9 +14,9 @@
 #include "core/model/frontend/front_end.h"
 #include "core/model/frontend/loss.h"
 #include "core/model/program/blocks.h"
+#include "core/model/program/buffer_and_rng_state_guard.h"
 #include "core/model/program/facts.h"
 #include "core/model/program/interpreter.h"
-#include "core/model/program/module_state_guard.h"
 #include "tests/frontend/decoder_module.h"
 #include "tests/frontend/exported_archive.h"
 #include "tests/support/training.h"
@@ -246,7 +246,7 @@ TEST_CASE("the model's inputs are its tokens and a separate target comes last") 
 TEST_CASE("each source is claimed by one front end") {
   for (const Member& member : all_members()) {
     const fs::path path = fs::temp_directory_path() / ("memtune-claims-" + std::to_string(::getpid()) + ".pt");
-    const ModelProbeResult found = probe(member.make(path, "").model);
+    const DetectedModelSource found = probe(member.make(path, "").model);
     fs::remove_all(path);
     int claims = 0;
     for (const auto& front_end : front_ends()) claims += front_end->claims(found);

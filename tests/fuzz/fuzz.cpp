@@ -38,7 +38,7 @@
 #include "core/answer/trainer/config_check.h"
 #include "core/answer/trainer/python_plan_data.h"
 #include "core/answer/trainer/toml_text.h"
-#include "core/answer/trainer/trainer.h"
+#include "core/answer/trainer/trainer_batch_and_save_keys.h"
 #include "core/answer/trainer/trainer_profile.h"
 #include "core/answer/trainer/user_trainer_settings.h"
 #include "core/answer/trainer/yaml_text.h"
@@ -53,9 +53,9 @@
 #include "core/measure/attach/outcome.h"
 #include "core/measure/attach/records.h"
 #include "core/model/adapter/lora_config.h"
+#include "core/model/pt2/parsed_pt2_program.h"
 #include "core/model/pt2/pickle.h"
 #include "core/model/pt2/pt2_archive.h"
-#include "core/model/pt2/pt2_program.h"
 #include "core/model/pt2/pt2_sample_input.h"
 #include "core/model/safetensors/header.h"
 #include "core/model/source/builtin_model.h"
@@ -67,7 +67,7 @@
 #include "core/plan/planner/planner.h"
 #include "core/plan/planner/step_predictor.h"
 #include "core/plan/request/reference_file.h"
-#include "core/plan/request/training_run_request.h"
+#include "core/plan/request/resumable_training_request.h"
 #include "core/plan/request/trial_request.h"
 #include "core/plan/rules/plan_file.h"
 #include "core/plan/rules/strategy.h"
@@ -148,8 +148,8 @@ void use(const result::Measurement& measurement) {
   json(rounds).dump();
 }
 
-void use(const result::TrainingRunResult& training) {
-  const std::vector<result::TrainingRunResult> ranks(3, training);
+void use(const result::ResumableTrainingResult& training) {
+  const std::vector<result::ResumableTrainingResult> ranks(3, training);
   json(result::merge_ranks(ranks)).dump();
 }
 
@@ -266,8 +266,8 @@ void read_adapter(const std::string& input) {
 void read_model_file(const std::string& input) { model::inspect_model_file(folder().file("model", input)); }
 
 void read_pt2(const std::string& input) {
-  const model::Pt2Program program = model::parse_pt2_program(input);
-  std::vector<model::InputDescription> inputs;
+  const model::ParsedPt2Program program = model::parse_pt2_program(input);
+  std::vector<model::InputTensorDescription> inputs;
   for (const model::Pt2Input& one : program.inputs) inputs.push_back(one.described);
   const auto shapes = model::resize(inputs, 0, 0);
   for (size_t i = 0; i < inputs.size(); ++i) model::check_shape(inputs[i], shapes[i]);
@@ -427,9 +427,9 @@ void read_reference(const std::string& input) {
 }
 
 void read_run_request(const std::string& input) {
-  const auto request = parse_json(input).get<plan::TrainingRunRequest>();
+  const auto request = parse_json(input).get<plan::ResumableTrainingRequest>();
   const json written = request;
-  if (json(written.get<plan::TrainingRunRequest>()) != written) std::abort();
+  if (json(written.get<plan::ResumableTrainingRequest>()) != written) std::abort();
   plan::resume_settings(request.trial.model, request.trial.training);
 }
 
@@ -520,7 +520,7 @@ void read_own_config(const std::string& input) {
   const trainer::UserTrainerSettings own(profile, text, name, words, profile.releases);
   if (own.with({}) != text) std::abort();
   for (const trainer::SettingAxis& axis : profile.axes)
-    for (const trainer::SettingAxisChoice& choice : axis.choices) try {
+    for (const trainer::SettingAxisOption& choice : axis.choices) try {
         own.arguments(choice.changes);
         const trainer::UserTrainerSettings changed(profile, own.with(choice.changes), name, {}, profile.releases);
         for (const auto& [key, value] : choice.changes)

@@ -107,7 +107,7 @@ TEST_CASE("gradients on a GPU are compared there and differences are found") {
     CHECK(writer.noise().equal);
     writer.finish();
   }
-  for (const plan::ReferenceGradientEntry& entry : plan::read_reference(file).gradients)
+  for (const plan::ReferenceGradientMetadata& entry : plan::read_reference(file).gradients)
     CHECK(entry.device_hash.size() == 32);
   const auto compared = [&](const NamedParameters& found) {
     return trial::compare_with_reference(file, 0.5, found).gradients;

@@ -12,7 +12,7 @@ using namespace memtune;
 using trace::MemoryOwnerKind;
 using trace::Pass;
 using trace::RegionId;
-using trace::RegionKind;
+using trace::RegionLevel;
 
 namespace {
 
@@ -30,7 +30,7 @@ trace::Trace named(const std::string& first, const std::string& second) {
   test::add_region(trace, RegionId::of_block(0), first, 0, 2);
   test::add_region(trace, RegionId::of_block(1, Pass::backward), second + " backward", 2, 4);
   test::add_region(trace, RegionId::of_block(0, Pass::recompute), first + " recompute", 4, 6);
-  test::add_region(trace, {RegionKind::head}, "head", 6, 7);
+  test::add_region(trace, {RegionLevel::head}, "head", 6, 7);
   return trace;
 }
 

@@ -20,7 +20,7 @@ trace::Trace two_blocks() {
   made.step(0, 100);
   made.region(0, 20, RegionId::of_block(0), "layers.0");
   made.region(20, 40, RegionId::of_block(1), "layers.1");
-  made.region(40, 60, {trace::RegionKind::head, Pass::forward}, "head");
+  made.region(40, 60, {trace::RegionLevel::head, Pass::forward}, "head");
   made.add(EventKind::kernel, 0, 10, "matmul");
   made.add(EventKind::kernel, 10, 12, "add");
   made.add(EventKind::kernel, 20, 30, "matmul");

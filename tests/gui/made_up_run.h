@@ -66,7 +66,7 @@ class MadeUpRun {
   }
   void add(result::Measurement m, const trace::Trace* trace, std::optional<int64_t> batch = {},
            std::optional<int64_t> sequence = {}) {
-    sweep::TrialRecord spec{m.strategy, batch, sequence, std::to_string(record_.trials.size()), ""};
+    sweep::SweepTrialEntry spec{m.strategy, batch, sequence, std::to_string(record_.trials.size()), ""};
     spec.folder = run_.new_folder(spec);
     std::filesystem::create_directories(run_ / spec.folder);
     plan::Plan plan;

@@ -20,11 +20,11 @@ inline trace::TraceEvent& add_event(trace::Trace& trace, trace::EventKind kind, 
 
 inline void add_region(trace::Trace& trace, const trace::RegionId& region, const std::string& name, int64_t start_ns,
                        int64_t end_ns) {
-  const auto role = region.kind == trace::RegionKind::step ? trace::TrackRole::steps : trace::TrackRole::blocks;
+  const auto role = region.kind == trace::RegionLevel::step ? trace::TrackRole::steps : trace::TrackRole::blocks;
   add_event(trace, trace::EventKind::region, {role}, name, start_ns, end_ns).region = region;
 }
 
-inline constexpr trace::RegionId kStep{trace::RegionKind::step};
+inline constexpr trace::RegionId kStep{trace::RegionLevel::step};
 inline constexpr trace::Track kCompute{trace::TrackRole::compute, 7}, kOut{trace::TrackRole::copy_out, 20},
     kIn{trace::TrackRole::copy_in, 21}, kWrite{trace::TrackRole::disk_write}, kRead{trace::TrackRole::disk_read},
     kValues{trace::TrackRole::values}, kHostOps{trace::TrackRole::ops};

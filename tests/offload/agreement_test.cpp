@@ -16,7 +16,7 @@
 namespace memtune::offload::agreement_test {
 namespace {
 
-using autograd::SavedStorageConsumerRef;
+using autograd::SavedStorageLease;
 using tests::Random;
 
 constexpr double kBytesAUs = 800;
@@ -43,7 +43,7 @@ class CountingDevice final : public tests::SimulatedDevice, private tests::Watch
 // Parts of the simulator that live for one step.
 struct SimulatedStep {
   SimulatedStep(const plan::TransferSettings& settings, planner::SimulatedCachingAllocator& cache,
-                schedule::LearnedOffloadSchedule& learned, int64_t largest_bytes)
+                schedule::LearnedMemoryHeadroom& learned, int64_t largest_bytes)
       : memory({}, cache),
         tier({}, {}, kSlab, /*power_of_two=*/settings.compatibility.power_of_two, /*last_step_bytes=*/0, clock),
         copies(settings, {kBytesAUs / 1e3, kBytesAUs / 1e3}, memory, clock, tier, learned, largest_bytes) {
@@ -92,7 +92,7 @@ class Steps {
 
  private:
   struct Value {
-    SavedStorageConsumerRef use = {};
+    SavedStorageLease use = {};
     at::Tensor tensor;  // while the forward holds it
     int op, block;
     int source;                          // simulated, while the forward holds it
@@ -182,9 +182,9 @@ class Steps {
       copies().count_checkpoint_input();
     }
     const autograd::SavedStorage::Origin origin{};
-    value.use = SavedStorageConsumerRef(
+    value.use = SavedStorageLease(
         std::make_shared<autograd::SavedStorage>(value.tensor.storage(), origin, plan::TensorPlacement::host),
-        SavedStorageConsumerRef::ConsumerKind::backward);
+        SavedStorageLease::ConsumerKind::backward);
     engine_.start_offload(*value.use, op);
     if (copies().takes(bytes))
       value.transfer = simulated_->copies.start_offload(value.source, bytes, bytes, /*on_disk=*/false, op);
@@ -244,7 +244,7 @@ class Steps {
   tier::HostTier tier_;
   OffloadEngine engine_;
   planner::SimulatedCachingAllocator cache_{1};
-  schedule::LearnedOffloadSchedule learned_;
+  schedule::LearnedMemoryHeadroom learned_;
   std::unique_ptr<SimulatedStep> simulated_;
   std::vector<Value> values_;
   double started_us_ = 0;

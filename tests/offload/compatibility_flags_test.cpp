@@ -8,7 +8,7 @@ namespace memtune::offload::compatibility_flags_test {
 namespace {
 
 using autograd::SavedStorage;
-using autograd::SavedStorageConsumerRef;
+using autograd::SavedStorageLease;
 
 struct LazyDevice : tests::QueueDevice {
   LazyDevice() : QueueDevice(Compute::caller) {}
@@ -34,9 +34,9 @@ struct Engine {
   // Offloads 1 KiB that only the engine holds afterwards.
   void start_offload(int op) {
     const at::Tensor tensor = at::full({256}, static_cast<float>(op));
-    SavedStorageConsumerRef use(
+    SavedStorageLease use(
         std::make_shared<SavedStorage>(tensor.storage(), SavedStorage::Origin{}, plan::TensorPlacement::host),
-        SavedStorageConsumerRef::ConsumerKind::backward);
+        SavedStorageLease::ConsumerKind::backward);
     offload.count_save();
     offload.start_offload(*use, op);
     values.push_back(std::move(use));
@@ -57,7 +57,7 @@ struct Engine {
   LazyDevice device;
   tier::HostTier tier;
   OffloadEngine offload;
-  std::vector<SavedStorageConsumerRef> values;
+  std::vector<SavedStorageLease> values;
 };
 
 TEST_CASE("a stash limited by saves ignores bytes and counts tensors that stay only with counts_all") {

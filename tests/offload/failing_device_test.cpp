@@ -12,17 +12,17 @@
 namespace memtune::offload::failing_device_test {
 namespace {
 
-using autograd::SavedStorageConsumerRef;
+using autograd::SavedStorageLease;
 using device::StreamKind;
 using tests::FailingDevice;
 
-void step(OffloadEngine& offload, std::vector<SavedStorageConsumerRef>& values) {
+void step(OffloadEngine& offload, std::vector<SavedStorageLease>& values) {
   offload.begin_step();
   for (int i = 0; i < 6; ++i) {
     const at::Tensor tensor = at::full({256}, i);
     values.emplace_back(std::make_shared<autograd::SavedStorage>(tensor.storage(), autograd::SavedStorage::Origin{},
                                                                  plan::TensorPlacement::host),
-                        SavedStorageConsumerRef::ConsumerKind::backward);
+                        SavedStorageLease::ConsumerKind::backward);
     offload.start_offload(*values.back());
   }
   offload.begin_head();
@@ -44,7 +44,7 @@ bool strikes(int call, Fails fails, const plan::TransferSettings& settings) {
   {
     CAPTURE(call);
     OffloadEngine offload(device, settings, tier, /*batch_bytes=*/2048);
-    std::vector<SavedStorageConsumerRef> values;  // they outlive the failure, as the graph does
+    std::vector<SavedStorageLease> values;  // they outlive the failure, as the graph does
     try {
       offload.begin_learning();
       step(offload, values);

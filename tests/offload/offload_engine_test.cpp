@@ -12,7 +12,7 @@ namespace memtune::offload::offload_engine_test {
 namespace {
 
 using autograd::SavedStorage;
-using autograd::SavedStorageConsumerRef;
+using autograd::SavedStorageLease;
 using device::StreamKind;
 
 // Streams run only when something waits for them, at the latest moment that is allowed. A copy that nothing waited for
@@ -30,11 +30,11 @@ plan::TransferSettings settings(int64_t stash, int64_t prefetch) {
 }
 
 // Offloads a tensor of 1 KiB whose elements are all `content`. The step then drops it.
-SavedStorageConsumerRef sent(OffloadEngine& offload, float content, at::Tensor* keep = nullptr) {
+SavedStorageLease sent(OffloadEngine& offload, float content, at::Tensor* keep = nullptr) {
   at::Tensor tensor = at::full({256}, content);
-  SavedStorageConsumerRef use(
+  SavedStorageLease use(
       std::make_shared<SavedStorage>(tensor.storage(), SavedStorage::Origin{}, plan::TensorPlacement::host),
-      SavedStorageConsumerRef::ConsumerKind::backward);
+      SavedStorageLease::ConsumerKind::backward);
   offload.start_offload(*use);
   if (keep) *keep = tensor;
   return use;
@@ -58,7 +58,7 @@ void learn_reverse(LazyDevice& device, OffloadEngine& offload, int count) {
   device.use = {};
   offload.begin_learning();
   offload.begin_step();
-  std::vector<SavedStorageConsumerRef> values;
+  std::vector<SavedStorageLease> values;
   for (int i = 0; i < count; ++i) values.push_back(sent(offload, 0));
   offload.begin_head();
   offload.end_forward();
@@ -113,7 +113,7 @@ TEST_CASE("two sources may wait while the peak is unknown and later as many as d
   LazyDevice device;
   tier::HostTier tier(device, 1 << 16, 0, nullptr);
   OffloadEngine offload(device, settings(/*stash=*/1 << 20, 0), tier);
-  std::vector<SavedStorageConsumerRef> values;
+  std::vector<SavedStorageLease> values;
   const auto start_offload = [&](int count) {
     for (int i = 0; i < count; ++i) values.push_back(sent(offload, static_cast<float>(i)));
   };
@@ -139,7 +139,7 @@ TEST_CASE("offload by tensors makes compute wait for nothing at the end of a blo
   tier::HostTier tier(device, 1 << 16, 0, nullptr);
   OffloadEngine offload(device, settings(/*stash=*/1 << 20, 0), tier);
   learn(device, offload, /*peak=*/1 << 20);
-  std::vector<SavedStorageConsumerRef> values;
+  std::vector<SavedStorageLease> values;
   for (int block = 0; block < 4; ++block) {
     values.push_back(sent(offload, static_cast<float>(block)));
     offload.end_block();
@@ -156,7 +156,7 @@ TEST_CASE("offload by blocks copies at the end of a block and keeps the sources 
   grouped.prefetch_blocks = 1;
   OffloadEngine offload(device, grouped, tier);
   learn_reverse(device, offload, 6);
-  std::vector<SavedStorageConsumerRef> values;
+  std::vector<SavedStorageLease> values;
   for (int block = 0; block < 3; ++block) {
     for (int i = 0; i < 2; ++i) values.push_back(sent(offload, static_cast<float>(2 * block + i)));
     CHECK(offload.counters().out_bytes == 2048 * block);
@@ -243,7 +243,7 @@ TEST_CASE("sources are released in the same places whether copies have ended or 
       tier::HostTier tier(device, 1 << 16, 0, nullptr);
       OffloadEngine offload(device, settings(/*stash=*/3 << 10, 0), tier);
       if (learned) learn_reverse(device, offload, 6);
-      std::vector<SavedStorageConsumerRef> values;
+      std::vector<SavedStorageLease> values;
       std::vector<bool>& here = live.emplace_back();
       for (int i = 0; i < 6; ++i) {
         values.push_back(sent(offload, static_cast<float>(i)));

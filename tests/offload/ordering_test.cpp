@@ -12,7 +12,7 @@
 namespace memtune::offload::ordering_test {
 namespace {
 
-using autograd::SavedStorageConsumerRef;
+using autograd::SavedStorageLease;
 using device::StreamKind;
 using tests::QueueDevice;
 using tests::Random;
@@ -67,7 +67,7 @@ class Steps {
 
  private:
   struct Value {
-    SavedStorageConsumerRef use;
+    SavedStorageLease use;
     at::Tensor tensor;  // while the forward holds it
     float content;
   };
@@ -104,8 +104,8 @@ class Steps {
       fill(tensor, content);
       auto value = std::make_shared<autograd::SavedStorage>(tensor.storage(), autograd::SavedStorage::Origin{},
                                                             plan::TensorPlacement::host);
-      values_.push_back({SavedStorageConsumerRef(std::move(value), SavedStorageConsumerRef::ConsumerKind::backward),
-                         tensor, content});
+      values_.push_back(
+          {SavedStorageLease(std::move(value), SavedStorageLease::ConsumerKind::backward), tensor, content});
       offload_.start_offload(*values_.back().use);
       for (Value& value : values_) forward_goes_on(value);
       if (random_.one_in(3)) offload_.end_block();

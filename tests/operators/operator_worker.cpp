@@ -94,8 +94,8 @@ class Case {
   ops::AutocastState autocast() const { return {autocast_, at::kBFloat16}; }
 
   void survey() {
-    const program::ModuleStateGuard restore(program_.state, device_);
-    step::ForwardActivationProfiler survey(program_, facts_, device_.type());
+    const program::BufferAndRngStateGuard restore(program_.state, device_);
+    step::OpBytesAndFlopsProfiler survey(program_, facts_, device_.type());
     const ops::AutocastScope autocast(device_.type(), this->autocast());
     const autograd::SavedTensorHooksScope hooks(&survey);
     program::Interpreter(program_).run({at::ones({4})}, &survey);
@@ -118,7 +118,7 @@ class Case {
     program::ModelState state;
     state.object = module_._ivalue();
     state.parameters = parameters;
-    const program::ModuleStateGuard restore(state, device_);
+    const program::BufferAndRngStateGuard restore(state, device_);
     at::manual_seed(0);
     at::Tensor loss;
     {
@@ -130,7 +130,7 @@ class Case {
   }
 
   Answer interpreted(step::PlanExecutor* executor) {
-    const program::ModuleStateGuard restore(program_.state, device_);
+    const program::BufferAndRngStateGuard restore(program_.state, device_);
     at::manual_seed(0);
     if (executor) executor->begin_step();
     at::Tensor loss;

@@ -9,7 +9,7 @@ namespace memtune::memory_graph_test {
 
 using namespace memtune;
 using namespace memtune::test;
-using plan::OpAllocationNode;
+using plan::AllocationNode;
 using plan::OpMemoryAccessGraph;
 
 namespace {

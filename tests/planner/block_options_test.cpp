@@ -14,7 +14,7 @@ namespace memtune::block_options_test {
 using namespace memtune;
 using namespace memtune::planner;
 using namespace memtune::test;
-using plan::OpAllocationNode;
+using plan::AllocationNode;
 using plan::OpMemoryAccessGraph;
 using plan::RecordedOpCosts;
 
@@ -39,7 +39,7 @@ BlockOption as_planned(const Decoder& decoder, const Plan& plan) {
   const std::vector<bool> needed = plan::needed_in_backward(decoder.graph, draft);
   BlockOption found;
   for (size_t i = 0; i < needed.size(); ++i) {
-    const OpAllocationNode& memory = decoder.graph.memories()[i];
+    const AllocationNode& memory = decoder.graph.memories()[i];
     if (decoder.facts.ops[memory.op].block != 0 || !needed[i]) continue;
     const TensorPlacement place = draft.place(memory);
     if (place == TensorPlacement::keep) found.resident_bytes += memory.bytes;
@@ -92,7 +92,7 @@ TEST_CASE("a tensor that another block reads is never recomputed but may be offl
   const BlockOptionSet block = decoder.options()[1];
   for (const BlockOption& option : block.options)
     for (const ActivationStoragePlacement& placed : option.places) {
-      const OpAllocationNode& memory = decoder.graph.memories()[placed.memory];
+      const AllocationNode& memory = decoder.graph.memories()[placed.memory];
       CHECK(decoder.facts.ops[memory.op].block == 0);
       CHECK_FALSE((memory.crosses && placed.place == TensorPlacement::recompute));
       moves += memory.crosses;

@@ -22,7 +22,7 @@ ChainPlanningProblem three_blocks(int64_t budget) {
 }  // namespace
 
 TEST_CASE("a chain that keeps everything takes the sum of its times and of its bytes") {
-  const ChainCost cost = simulate(three_blocks(1000), std::vector<int>{0, 0, 0});
+  const ChainSimulationResult cost = simulate(three_blocks(1000), std::vector<int>{0, 0, 0});
   CHECK(cost.fits);
   CHECK(cost.ms == 90);
   CHECK(cost.peak_bytes == 320);
@@ -31,15 +31,15 @@ TEST_CASE("a chain that keeps everything takes the sum of its times and of its b
 
 TEST_CASE("recomputation extends backward and offloading waits if room is short") {
   CHECK(simulate(three_blocks(120), std::vector<int>{1, 1, 1}).ms == 105);
-  const ChainCost moved = simulate(three_blocks(220), std::vector<int>{2, 0, 0});
+  const ChainSimulationResult moved = simulate(three_blocks(220), std::vector<int>{2, 0, 0});
   CHECK(moved.fits);
   CHECK(moved.ms == 90);  // offload takes 5 ms in the second block, reload 10 ms in its backward
-  const ChainCost last = simulate(three_blocks(1000), std::vector<int>{0, 0, 2});
+  const ChainSimulationResult last = simulate(three_blocks(1000), std::vector<int>{0, 0, 2});
   CHECK(last.backward_wait_ms == 10);  // no later block overlaps the reload
-  const ChainCost tight = simulate(three_blocks(120), std::vector<int>{2, 1, 1});
+  const ChainSimulationResult tight = simulate(three_blocks(120), std::vector<int>{2, 1, 1});
   CHECK_FALSE(tight.fits);  // the first block's bytes are reloaded during the second's backward
   CHECK(simulate(three_blocks(220), std::vector<int>{2, 1, 1}).ms == 100);
-  const ChainCost waits = simulate(three_blocks(150), std::vector<int>{2, 2, 0});
+  const ChainSimulationResult waits = simulate(three_blocks(150), std::vector<int>{2, 2, 0});
   CHECK_FALSE(waits.fits);
 }
 

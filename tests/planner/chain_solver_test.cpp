@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "core/plan/planner/chain_label_search.h"
-#include "core/plan/planner/chain_lower_bound.h"
+#include "core/plan/planner/chain_time_lower_bound.h"
 #include "core/plan/planner/pruned_chain.h"
 #include "tests/planner/made_up_chains.h"
 #include "tests/support/samples.h"
@@ -46,7 +46,7 @@ void each_choice(const ChainPlanningProblem& chain, const std::function<void(con
 double least_ms(const ChainPlanningProblem& chain) {
   double least = std::numeric_limits<double>::infinity();
   each_choice(chain, [&](const std::vector<int>& choice) {
-    const ChainCost cost = simulate(chain, choice);
+    const ChainSimulationResult cost = simulate(chain, choice);
     if (cost.fits) least = std::min(least, cost.ms);
   });
   return least;
@@ -143,11 +143,11 @@ TEST_CASE("the label search alone finds the best choice with a disk tier") {
     const double least = least_ms(chain);
     const PrunedChain reduced(chain);
     if (!std::isfinite(least)) continue;
-    const ChainLowerBound bound(reduced);
+    const ChainTimeLowerBound bound(reduced);
     constexpr size_t kAll = std::numeric_limits<size_t>::max() / 4;
     double found = std::numeric_limits<double>::infinity();
     for (const auto& choice : ChainLabelSearch(reduced, bound, found, kAll).run()) {
-      const ChainCost cost = simulate(chain, reduced.original(choice));
+      const ChainSimulationResult cost = simulate(chain, reduced.original(choice));
       if (cost.fits) found = std::min(found, cost.ms);
     }
     CHECK(found == doctest::Approx(least).epsilon(1e-9));
@@ -164,7 +164,7 @@ TEST_CASE("compute waits for disk writes if host memory is full and for late dis
   ChainOption moved;
   moved.offloaded_bytes = moved.disk_bytes = moved.forward_peak_bytes = moved.backward_peak_bytes = 100;
   for (int i = 0; i < 3; ++i) chain.blocks.push_back({2, 3, {moved}});
-  const ChainCost cost = simulate(chain, std::vector<int>(3));
+  const ChainSimulationResult cost = simulate(chain, std::vector<int>(3));
   // Each block writes for 10 ms, of which 4 may be pending. The second block waits 6 ms, the third 10 - 2.
   CHECK(cost.forward_wait_ms == doctest::Approx(6 + 8));
   CHECK(cost.backward_wait_ms == doctest::Approx(5 + 2 + 2));  // 5 ms of reads, 3 of them overlap the block before

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "core/plan/planner/extrapolated_cost_range.h"
+#include "core/plan/planner/batch_extrapolated_cost_range.h"
 #include "core/plan/planner/planner.h"
 #include "core/record/trace/private_save.h"
 #include "tests/planner/costs.h"

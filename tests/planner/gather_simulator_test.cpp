@@ -187,7 +187,7 @@ TEST_CASE("a sharded step with recomputation gives the costs of one that keeps e
   {
     const planner::StepSimulationTables tables(program, none);
     const planner::UnmodelledMemory unmodelled = planner::find_unmodelled_memory(tables, none);
-    schedule::LearnedOffloadSchedule schedule;
+    schedule::LearnedMemoryHeadroom schedule;
     planner::SimulatedCachingAllocator cache(none.grain_bytes);
     planner::StepSimulator first(tables, none, unmodelled, made.plan, schedule, cache);
     first.simulate_step();

@@ -17,7 +17,7 @@ namespace memtune::recompute_sets_test {
 using namespace memtune;
 using namespace memtune::planner;
 using namespace memtune::test;
-using plan::OpAllocationNode;
+using plan::AllocationNode;
 using plan::OpMemoryAccessGraph;
 using plan::RecordedOpCosts;
 
@@ -38,7 +38,7 @@ class Labelings {
 
  private:
   enum Label { none, kept, recomputed };
-  const OpAllocationNode& at(int memory) const { return graph_.memories()[memory]; }
+  const AllocationNode& at(int memory) const { return graph_.memories()[memory]; }
   bool in_block(int memory) const { return facts_.ops[at(memory).op].block == 0; }
   bool is_free(int memory) const { return !in_block(memory) && at(memory).saved; }
 
@@ -165,7 +165,7 @@ std::string text(const std::vector<Point>& points) {
 
 std::vector<Point> swept(const ProgramFacts& facts, const OpMemoryAccessGraph& graph, const RecordedOpCosts& costs) {
   std::vector<Point> points;
-  for (const BlockRecomputeChoice& set : recompute_sets(block_graphs(facts, graph, costs, 0)[1]))
+  for (const BlockRecomputeOption& set : recompute_sets(block_graphs(facts, graph, costs, 0)[1]))
     points.emplace_back(set.bytes, set.ms);
   return points;
 }
@@ -173,7 +173,7 @@ std::vector<Point> swept(const ProgramFacts& facts, const OpMemoryAccessGraph& g
 // Returns the ops of a block that the sets recompute, one line per set, such as "0 11 ".
 std::string recomputed(const BlockRecomputeGraph& block, const OpMemoryAccessGraph& graph) {
   std::string lines;
-  for (const BlockRecomputeChoice& set : recompute_sets(block)) {
+  for (const BlockRecomputeOption& set : recompute_sets(block)) {
     for (size_t i = 0; i < set.recomputed.size(); ++i)
       if (set.recomputed[i]) lines += std::to_string(graph.memories()[block.memories[i].number].op) + " ";
     lines += "\n";

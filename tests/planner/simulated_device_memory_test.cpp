@@ -155,7 +155,7 @@ TEST_CASE("a recomputed op takes its work space again") {
   }
   const planner::StepPredictor model(facts(), costs);
   const plan::Plan plan = without_v0();
-  schedule::LearnedOffloadSchedule schedule;
+  schedule::LearnedMemoryHeadroom schedule;
   SimulatedCachingAllocator cache(kGrain);
   planner::StepSimulator(model.tables(), costs, model.unmodelled(), plan, schedule, cache).simulate_step();
   CHECK(cache.reserved_bytes() == (196 + 300 + 300) * kMiB);

@@ -53,7 +53,7 @@ json printed(const ChainPlanningProblem& chain) {
 json answered(const json& asked) {
   const ChainPlanningProblem chain = chain_of(asked);
   if (asked.contains("choice")) {
-    const ChainCost cost = simulate(chain, asked.at("choice").get<std::vector<int>>());
+    const ChainSimulationResult cost = simulate(chain, asked.at("choice").get<std::vector<int>>());
     return {{"fits", cost.fits}, {"ms", cost.ms}};
   }
   json answer = {{"chain", printed(chain)}, {"bound", lower_bound_ms(chain)}, {"choice", nullptr}};

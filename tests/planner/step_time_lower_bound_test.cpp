@@ -60,7 +60,7 @@ plan::Plan random_plan(const ProgramFacts& facts, std::mt19937& random) {
   const plan::OpMemoryAccessGraph graph(facts);
   plan::PlanDraft draft(facts);
   const unsigned moved = random() % 10, recomputed = random() % 10;
-  for (const plan::OpAllocationNode& memory : graph.memories()) {
+  for (const plan::AllocationNode& memory : graph.memories()) {
     const unsigned drawn = random() % 20;
     if (drawn < moved) draft.fill(memory, TensorPlacement::host);
     if (drawn >= moved && drawn < moved + recomputed) draft.fill(memory, TensorPlacement::recompute);

@@ -6,7 +6,7 @@
 #include <fstream>
 
 #include "core/base/error.h"
-#include "core/model/pt2/pt2_program.h"
+#include "core/model/pt2/parsed_pt2_program.h"
 #include "tests/pt2/made_up_pt2.h"
 #include "tests/support/run_program.h"
 namespace memtune::model::pt2_archive_test {

@@ -48,7 +48,7 @@ MadeUp blocks_named(const std::vector<std::string>& names, double late_ms) {
   made.add(EventKind::copy_in, 50, 60 + late_ms, "", kGiB, trace::ValueId(1));
   made.kernel(60 + late_ms, 100 + late_ms);
   made.region(60, 100 + late_ms, RegionId::of_block(1, Pass::backward), names[1] + " backward");
-  made.region(0, 1, {trace::RegionKind::head}, "head");
+  made.region(0, 1, {trace::RegionLevel::head}, "head");
   made.trace.memory = {{0, 2 * kGiB}, {20, 8 * kGiB}, {30, 7 * kGiB}};
   return made;
 }

@@ -169,7 +169,7 @@ class MadeUpTrace {
     kernel("adamw", 3000);
     hold(gradients_, -held_["gradients"]);
     add(RegionId::phase(Pass::optimizer), TrackRole::phases, "optimizer", update, now_);
-    add({trace::RegionKind::step}, TrackRole::steps, "step", start, now_);
+    add({trace::RegionLevel::step}, TrackRole::steps, "step", start, now_);
     now_ += kMs / 4;
   }
 

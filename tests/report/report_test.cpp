@@ -63,7 +63,7 @@ TEST_CASE("an empty report has an empty ranking") { CHECK(memtune::result::ranke
 TEST_CASE("a machine is called busy by what other processes took during trials and not by its load before") {
   Report report;
   report.rows = {worked("none", 3, 0, 1)};
-  memtune::result::RoundMeasurement round;
+  memtune::result::SweepRoundMeasurement round;
   round.cores = 4;
   round.load = 8;
   round.other_cores = 0.9;

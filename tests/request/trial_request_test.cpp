@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
-#include "core/plan/request/training_run_request.h"
+#include "core/plan/request/resumable_training_request.h"
 
 namespace memtune::trial_request_test {
 

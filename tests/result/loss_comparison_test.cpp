@@ -18,7 +18,7 @@ Measurement with_losses(const std::string& name, std::initializer_list<std::vect
   m.strategy = name;
   m.step_ms = summarize({10});
   for (const std::vector<double>& loss : rounds) {
-    RoundMeasurement& round = m.rounds.emplace_back();
+    SweepRoundMeasurement& round = m.rounds.emplace_back();
     round.step_ms = m.step_ms;
     round.loss = loss;
   }

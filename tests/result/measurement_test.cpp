@@ -50,7 +50,7 @@ Measurement full() {
   m.losses = {true, true, 2, 10.5, 10.25, 0.125, "own", 3};
   m.dtype = "bfloat16";
   m.recomputed_bytes = 70;
-  RoundMeasurement round;
+  SweepRoundMeasurement round;
   round.step_ms = summarize({12.5});
   round.base = "none";
   round.base_ms = 10;
@@ -236,15 +236,15 @@ TEST_CASE("every outcome is parsed from its name") {
 }
 
 TEST_CASE("zero and one and two samples are summarized exactly") {
-  const StepTime none = summarize({});
+  const StepTimeStats none = summarize({});
   CHECK(none.median == 0);
   CHECK(none.low == 0);
   CHECK(none.high == 0);
-  const StepTime one = summarize({3.5});
+  const StepTimeStats one = summarize({3.5});
   CHECK(one.median == 3.5);
   CHECK(one.low == 3.5);
   CHECK(one.high == 3.5);
-  const StepTime two = summarize({5, 3});
+  const StepTimeStats two = summarize({5, 3});
   CHECK(two.median == 4);
   CHECK(two.low == 3);
   CHECK(two.high == 5);
@@ -257,8 +257,8 @@ TEST_CASE("the median is the middle sample or the mean of the two middle ones") 
 }
 
 TEST_CASE("the interval contains the median and is deterministic and independent of order") {
-  const StepTime a = summarize({10, 11, 12, 13, 14, 15, 16, 17, 18, 100});
-  const StepTime b = summarize({100, 18, 17, 16, 15, 14, 13, 12, 11, 10});
+  const StepTimeStats a = summarize({10, 11, 12, 13, 14, 15, 16, 17, 18, 100});
+  const StepTimeStats b = summarize({100, 18, 17, 16, 15, 14, 13, 12, 11, 10});
   CHECK(a.low == b.low);
   CHECK(a.high == b.high);
   CHECK(a.low <= a.median);
@@ -276,7 +276,7 @@ TEST_CASE("the interval covers the true median in about 95 of 100 draws") {
   for (int draw = 0; draw < 200; ++draw) {
     std::vector<double> samples(25);
     for (double& sample : samples) sample = random() / 4294967296.0;
-    const StepTime time = summarize(samples);
+    const StepTimeStats time = summarize(samples);
     covered += time.low <= 0.5 && 0.5 <= time.high;
   }
   CHECK(covered >= 180);
@@ -286,7 +286,7 @@ TEST_CASE("the interval covers the true median in about 95 of 100 draws") {
 TEST_CASE("more samples narrow the interval") {
   std::vector<double> few, many;
   for (int i = 0; i < 400; ++i) (i % 40 == 0 ? few : many).push_back((i * 37) % 101);
-  const StepTime wide = summarize(few), narrow = summarize(many);
+  const StepTimeStats wide = summarize(few), narrow = summarize(many);
   CHECK(narrow.high - narrow.low < wide.high - wide.low);
 }
 

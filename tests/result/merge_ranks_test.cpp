@@ -56,8 +56,8 @@ TEST_CASE("the gradient note of any rank that worked is reported") {
   CHECK(merge_ranks(ranks).reason == ranks[1].reason);
 }
 
-TrainingRunResult training(double step_ms, std::vector<StateSaveResult> saves) {
-  TrainingRunResult result;
+ResumableTrainingResult training(double step_ms, std::vector<StateSaveResult> saves) {
+  ResumableTrainingResult result;
   result.loss = {3, 2};
   result.step_ms = step_ms;
   result.times_ms = {step_ms, 15};
@@ -68,8 +68,9 @@ TrainingRunResult training(double step_ms, std::vector<StateSaveResult> saves) {
 }
 
 TEST_CASE("a merged training has the slowest times and all bytes and the failed saves of any rank") {
-  const TrainingRunResult all = merge_ranks(std::vector{training(10, {{1, 5, 40, 100, ""}, {2, 1, 9, 100, ""}}),
-                                                        training(20, {{1, 7, 30, 60, ""}, {2, 1, 0, 0, "full"}})});
+  const ResumableTrainingResult all =
+      merge_ranks(std::vector{training(10, {{1, 5, 40, 100, ""}, {2, 1, 9, 100, ""}}),
+                              training(20, {{1, 7, 30, 60, ""}, {2, 1, 0, 0, "full"}})});
   CHECK(all.loss == std::vector<double>{3, 2});
   CHECK(all.step_ms == 20);
   CHECK(all.times_ms == std::vector<double>{20, 15});

@@ -83,7 +83,7 @@ TEST_CASE("fragmentation is the cause if as much was reserved and not allocated"
 }
 
 TEST_CASE("a second copy of the model is a cause if it is not trained") {
-  const auto with = [](const OomResidentModel& second) {
+  const auto with = [](const OomLoadedModel& second) {
     return cause_with([&](OutOfMemory& oom) { oom.models.push_back(second); });
   };
   CHECK(with({"Llama", 4 * kGiB, false}) == OomCause::loaded_twice);
@@ -168,7 +168,7 @@ TEST_CASE("states are the cause if they are more than half of the need") {
 }
 
 TEST_CASE("a model that is not trained and ran with gradients is a cause") {
-  const auto with = [](const OomResidentModel& second) {
+  const auto with = [](const OomLoadedModel& second) {
     return cause_with([&](OutOfMemory& oom) { oom.models.push_back(second); });
   };
   CHECK(with({"Teacher", 4 * kGiB, false, true}) == OomCause::untrained_with_gradients);
@@ -265,7 +265,7 @@ TEST_CASE("a remedy is in the words of the command, then of the model's library,
 
 TEST_CASE("bytes of an untrusted folder do not overflow") {
   OutOfMemory oom = failure();
-  const AllocationSite line = {"model.py", 1, "f", "", "logits", int64_t{1} << 53, 1};
+  const AllocatingSourceLine line = {"model.py", 1, "f", "", "logits", int64_t{1} << 53, 1};
   oom.lines.assign(2000, line);
   CHECK(loss_bytes(oom) > 0);
 }

@@ -22,7 +22,7 @@ TrialRow measured(const std::string& strategy, const std::vector<std::pair<doubl
   Measurement round = made.measurement;
   for (size_t i = 0; i < rounds.size(); ++i) {
     round.step_ms = summarize({rounds[i].first});
-    RoundMeasurement beside;
+    SweepRoundMeasurement beside;
     beside.base = "none";
     beside.base_ms = rounds[i].second;
     add_round(i, round, beside, made.measurement);
@@ -121,7 +121,7 @@ TEST_CASE("rounds against another baseline and single rounds use the step times"
   CHECK(ratio_of(once.measurement, none.measurement).low == doctest::Approx(1.18));
   CHECK(ratio_of(once.measurement, none.measurement).high == doctest::Approx(1.25));
   TrialRow other = measured("b", {{120, 1000}, {120, 1000}});
-  for (RoundMeasurement& round : other.measurement.rounds) round.base = "first";
+  for (SweepRoundMeasurement& round : other.measurement.rounds) round.base = "first";
   CHECK(ratio_of(other.measurement, none.measurement).value == doctest::Approx(1.2));
 }
 

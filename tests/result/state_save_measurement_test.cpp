@@ -14,7 +14,7 @@ using namespace memtune::result;
 
 namespace {
 
-StateSaveMeasurement of(const std::vector<ObservedStateSave>& saves, const std::vector<double>& alone) {
+StateSaveMeasurement of(const std::vector<StateSaveSample>& saves, const std::vector<double>& alone) {
   StateSaveMeasurement measurement;
   summarize(saves, alone, measurement);
   return measurement;
@@ -53,7 +53,7 @@ TEST_CASE("the slowdown counts steps fully within a save other than the first") 
 }
 
 TEST_CASE("without enough steps of both kinds there is no slowdown and a reason") {
-  const ObservedStateSave over{1, 1, 1, 1}, within{1, 1, 1, 1, {60}}, one_more{1, 1, 1, 1, {70, 60}};
+  const StateSaveSample over{1, 1, 1, 1}, within{1, 1, 1, 1, {60}}, one_more{1, 1, 1, 1, {70, 60}};
   CHECK(of({over, over, over}, {50, 50, 50}).no_slowdown == "a save ended before a step did");
   CHECK(of({over, within, within}, {50, 50, 50}).no_slowdown == "a save ended before a step did");
   CHECK(of({over, within, within}, {50, 50, 50}).slowed_ms == 10);

@@ -51,7 +51,7 @@ TEST_CASE("errors over trials ignore the sign and have median and maximum") {
   const std::vector<TrialRow> rows = {row("none", 100, 10), predicted(row("plan:8GiB", 100, 10), 101, 9 * kGiB),
                                       predicted(row("plan:6GiB", 100, 10), 96, 10 * kGiB),
                                       predicted(row("plan:5GiB", 100, 10), 98, 12 * kGiB), failed};
-  const PredictionErrors errors = prediction_errors(rows);
+  const PredictionErrorSummary errors = prediction_errors(rows);
   CHECK(errors.trials == 3);
   CHECK(errors.step_median == doctest::Approx(0.02));
   CHECK(errors.step_most == doctest::Approx(0.04));

@@ -57,7 +57,7 @@ TEST_CASE("steps with more samples are more work on the same axes but padding is
   for (TrialRow& row : rows) row.command = {"train"};
   rows[0].measurement.samples_per_s = 40, rows[0].measurement.tokens_per_s = 4000;
   rows[1].measurement.samples_per_s = 8 / 0.15, rows[1].measurement.tokens_per_s = 8 * 100 / 0.15;
-  RoundMeasurement& round = rows[1].measurement.rounds.emplace_back();
+  SweepRoundMeasurement& round = rows[1].measurement.rounds.emplace_back();
   round.step_ms = rows[1].measurement.step_ms, round.base = "own", round.base_ms = 100;
   const WorkNormalizedTrialComparator ranking(rows);
   CHECK(ranking.work() == WorkUnit::token);

@@ -12,8 +12,8 @@
 #include <optional>
 
 #include "core/engine/optimizer/optimizer_in_backward.h"
-#include "core/measure/trial/model_session.h"
-#include "core/measure/trial/step_runner.h"
+#include "core/measure/trial/forward_backward_runner.h"
+#include "core/measure/trial/loaded_model_and_batch.h"
 #include "core/model/frontend/loss.h"
 #include "core/plan/rules/strategy.h"
 #include "tests/frontend/decoder.h"
@@ -107,7 +107,7 @@ class Training {
   Trained under(const std::string& strategy, int steps) {
     const int64_t before = requested_bytes();
     const plan::TrialRequest request = planned(strategy);
-    const std::unique_ptr<trial::StepRunner> runner = trial::make_runner(request);
+    const std::unique_ptr<trial::ForwardBackwardRunner> runner = trial::make_runner(request);
     const auto optimizer = runner->make_optimizer(request.training);
     CHECK(runner->update_in_backward(*optimizer) == request.plan.offloads_states());
     Trained trained;
@@ -135,7 +135,7 @@ class Training {
   // Of three steps, behind two others.
   plan::RecordedOpCosts costs(const std::string& strategy) {
     const plan::TrialRequest request = planned(strategy);
-    const std::unique_ptr<trial::StepRunner> runner = trial::make_runner(request);
+    const std::unique_ptr<trial::ForwardBackwardRunner> runner = trial::make_runner(request);
     const auto optimizer = runner->make_optimizer(request.training);
     std::optional<optimizer::OptimizerInBackward> in_backward;
     if (!runner->update_in_backward(*optimizer) && request.training.optimizer_in_backward)
@@ -159,7 +159,7 @@ class Training {
  private:
   plan::TrialRequest planned(const std::string& strategy) {
     plan::TrialRequest request = request_;
-    trial::ModelSession session(request);
+    trial::LoadedModelAndBatch session(request);
     session.survey();
     request.plan = plan::make_plan(plan::Strategy::parse(strategy), session.facts());
     request.plan.saved_min_bytes = request.plan.transfer.min_bytes = 0;

@@ -12,7 +12,7 @@
 #include "core/base/device/torch/make_device.h"
 #include "core/engine/autograd/hooks.h"
 #include "core/engine/shard/sharded_parameters.h"
-#include "core/engine/step/forward_activation_profiler.h"
+#include "core/engine/step/op_bytes_and_flops_profiler.h"
 #include "core/engine/step/plan_executor.h"
 #include "core/model/frontend/loss.h"
 #include "core/model/program/blocks.h"
@@ -63,7 +63,7 @@ class ShardedTraining {
   }
 
   // If shards are in CPU memory, each rank uses a device of its own.
-  ShardedStep on(int ranks, const std::string& strategy, shard::ShardSettings settings = {}, int steps = 2) const {
+  ShardedStep on(int ranks, const std::string& strategy, shard::ShardStoragePolicy settings = {}, int steps = 2) const {
     std::vector<program::Program> programs;
     for (int i = 0; i < ranks; ++i) programs.push_back(program());
     const plan::ProgramFacts facts = surveyed(programs.front());
@@ -76,7 +76,7 @@ class ShardedTraining {
       const auto rank = static_cast<size_t>(group.rank());
       const program::Program& program = programs[rank];
       const auto device = device::make_device("cpu");
-      shard::ShardSettings own = settings;
+      shard::ShardStoragePolicy own = settings;
       if (settings.host_of) own.host_of = &*device;
       shard::ShardedParameters parameters(program, facts, group, own);
       step::PlanExecutor executor(program, facts, plan, *device, test_tiers(plan));
@@ -108,7 +108,7 @@ class ShardedTraining {
 
   plan::ProgramFacts surveyed(const program::Program& program) const {
     auto facts = program::facts(program, program::find_blocks(program, ""));
-    step::ForwardActivationProfiler survey(program, facts, c10::kCPU);
+    step::OpBytesAndFlopsProfiler survey(program, facts, c10::kCPU);
     const autograd::SavedTensorHooksScope hooks(&survey);
     program::Interpreter(program).run({tokens_.clone()}, &survey);
     return facts;

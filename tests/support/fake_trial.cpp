@@ -32,7 +32,7 @@
 #include "core/base/vocabulary.h"
 #include "core/plan/facts/program_facts.h"
 #include "core/plan/request/reference_file.h"
-#include "core/plan/request/training_run_request.h"
+#include "core/plan/request/resumable_training_request.h"
 #include "core/plan/request/trial_protocol.h"
 #include "core/plan/request/trial_request.h"
 #include "core/record/measurement/measurement.h"
@@ -141,7 +141,7 @@ void compare(const plan::TrialRequest& request, bool differs, result::Measuremen
   if (only_gradients || !std::filesystem::exists(request.envelope.reference)) {
     std::fstream file(request.envelope.reference, std::ios::binary | std::ios::in | std::ios::out | std::ios::trunc);
     plan::begin_reference(file);
-    plan::ReferenceResults reference;
+    plan::ReferenceFileMetadata reference;
     reference.strategy = request.plan.strategy;
     const std::string bytes = "grad";
     if (only_gradients) file << bytes;
@@ -150,7 +150,7 @@ void compare(const plan::TrialRequest& request, bool differs, result::Measuremen
     plan::finish_reference(file, reference);
     return;
   }
-  const plan::ReferenceResults reference = plan::read_reference(request.envelope.reference);
+  const plan::ReferenceFileMetadata reference = plan::read_reference(request.envelope.reference);
   measurement.gradients.compared = measurement.gradients.equal = true;
   measurement.gradients.against = reference.strategy;
   if (!differs) return;
@@ -274,11 +274,11 @@ void inspect(const plan::TrialRequest& request) {
         {"inputs", inputs},
         {"loss", "next_token"},
         {"origin",
-         trace::TraceProvenance{"", "", "", "0.1.0", torch && *torch ? torch : "2.11.0", "", "a made-up machine"}}});
+         trace::RunProvenance{"", "", "", "0.1.0", torch && *torch ? torch : "2.11.0", "", "a made-up machine"}}});
 }
 
 // Each mode blocks less than the one before. All of them write a state to the requested folder.
-void save(const plan::TrainingRunRequest& request, const std::string& behaviour) {
+void save(const plan::ResumableTrainingRequest& request, const std::string& behaviour) {
   const auto place = std::ranges::find(kSaveModes, request.save) - kSaveModes.begin();
   const std::filesystem::path state = std::filesystem::path(request.folder) / "states/step-00000002";
   std::filesystem::create_directories(state);
@@ -289,7 +289,7 @@ void save(const plan::TrainingRunRequest& request, const std::string& behaviour)
   misbehave(behaviour);
   result::StateSaveMeasurement measurement;
   measurement.mode = request.save;
-  result::summarize(std::vector<result::ObservedStateSave>(
+  result::summarize(std::vector<result::StateSaveSample>(
                         static_cast<size_t>(request.saves),
                         {1000.0 / static_cast<double>(1 + 9 * place), 1000, 1010, kGiB, {110, 110, 110}}),
                     {100, 100, 100}, measurement);
@@ -343,7 +343,7 @@ int main(int argc, char** argv) {
     return 0;
   }
   if (command == "save") {
-    const auto request = json::parse(read_file(words.at(1))).get<plan::TrainingRunRequest>();
+    const auto request = json::parse(read_file(words.at(1))).get<plan::ResumableTrainingRequest>();
     log_start("save " + request.save + " under " + request.trial.plan.strategy);
     save(request, behaviour_of("save " + request.save));
     return 0;

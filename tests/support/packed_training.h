@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "core/measure/trial/deterministic_scope.h"
-#include "core/measure/trial/model_session.h"
-#include "core/measure/trial/step_runner.h"
+#include "core/measure/trial/forward_backward_runner.h"
+#include "core/measure/trial/loaded_model_and_batch.h"
 #include "core/model/safetensors/layout.h"
 #include "core/plan/rules/strategy.h"
 #include "core/plan/strategy/strategy.h"
@@ -90,7 +90,7 @@ inline Trained train(const plan::TrialRequest& request) {
 }
 
 inline plan::TrialRequest planned(plan::TrialRequest request, const std::string& strategy) {
-  trial::ModelSession session(request);
+  trial::LoadedModelAndBatch session(request);
   session.survey();
   request.plan = plan::make_plan(plan::Strategy::parse(strategy), session.facts());
   request.plan.saved_min_bytes = 0;

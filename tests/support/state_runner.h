@@ -5,12 +5,12 @@
 #include <utility>
 
 #include "core/base/device/device.h"
-#include "core/measure/trial/step_runner.h"
+#include "core/measure/trial/forward_backward_runner.h"
 #include "core/model/program/state.h"
 
 namespace memtune::test {
 
-class StateRunner final : public trial::StepRunner {
+class StateRunner final : public trial::ForwardBackwardRunner {
  public:
   StateRunner(program::ModelState state, device::Device& device) : state_(std::move(state)), device_(&device) {}
 

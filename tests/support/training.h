@@ -16,12 +16,12 @@
 #include "core/base/device/torch/make_device.h"
 #include "core/base/device/torch/torch_device.h"
 #include "core/engine/autograd/hooks.h"
-#include "core/engine/step/forward_activation_profiler.h"
+#include "core/engine/step/op_bytes_and_flops_profiler.h"
 #include "core/engine/step/plan_executor.h"
 #include "core/model/program/blocks.h"
+#include "core/model/program/buffer_and_rng_state_guard.h"
 #include "core/model/program/facts.h"
 #include "core/model/program/interpreter.h"
-#include "core/model/program/module_state_guard.h"
 #include "core/plan/rules/strategy.h"
 #include "tests/support/lower.h"
 
@@ -53,7 +53,7 @@ inline step::OffloadTiers test_tiers(const plan::Plan& plan) {
   step::OffloadTiers tiers;
   if (!plan.places(plan::TensorPlacement::disk)) return tiers;
   tiers.host_budget_bytes = 4 * 4096;
-  tiers.store = std::make_unique<disk::BlockStore>(
+  tiers.store = std::make_unique<disk::ScratchBlockStore>(
       disk::BlockStoreSettings{.directory = std::filesystem::temp_directory_path(), .allow_memory = true});
   return tiers;
 }
@@ -121,8 +121,8 @@ class Model {
   // The facts of the model, including measured sizes.
   plan::ProgramFacts surveyed(const program::Program& program) const {
     auto facts = program::facts(program, program::find_blocks(program, "block*"));
-    const program::ModuleStateGuard restore(program.state, device::torch_device(test_device()));
-    step::ForwardActivationProfiler survey(program, facts, device::torch_device(test_device()).type());
+    const program::BufferAndRngStateGuard restore(program.state, device::torch_device(test_device()));
+    step::OpBytesAndFlopsProfiler survey(program, facts, device::torch_device(test_device()).type());
     const autograd::SavedTensorHooksScope hooks(&survey);
     program::Interpreter(program).run({input()}, &survey);
     return facts;

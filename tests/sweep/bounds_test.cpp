@@ -14,7 +14,7 @@
 #include "core/plan/facts/machine_profile.h"
 #include "core/plan/facts/program_facts.h"
 #include "core/plan/facts/recorded_op_costs.h"
-#include "core/plan/request/training_run_request.h"
+#include "core/plan/request/resumable_training_request.h"
 #include "core/record/measurement/measurement.h"
 #include "core/record/measurement/state_save_measurement.h"
 #include "core/record/measurement/training.h"
@@ -104,7 +104,7 @@ TEST_CASE("every number of a trial's results has a bound") {
   frontier.batch = frontier.sequence = 2;
   frontier.plans = {{1.5, 9}};
   check_all_numbers(frontier);
-  result::TrainingRunResult training;
+  result::ResumableTrainingResult training;
   training.saves = {{1, 1.5, 2.5, 9, ""}};
   training.times_ms = {1.5};
   training.loss = {1.5};
@@ -112,7 +112,7 @@ TEST_CASE("every number of a trial's results has a bound") {
 }
 
 TEST_CASE("every number of a training run request has a bound") {
-  plan::TrainingRunRequest run;
+  plan::ResumableTrainingRequest run;
   run.from = 3;
   run.trial.plan.placements = {{3, "mul", {plan::TensorPlacement::recompute}, plan::TensorPlacement::keep}};
   run.trial.plan.transfer.compatibility.learns = false;
@@ -123,7 +123,7 @@ TEST_CASE("every number of a training run request has a bound") {
 TEST_CASE("every number of costs and machines and command sweeps has a bound") {
   check_all_numbers(some_costs());
   check_all_numbers(plan::find_machine("h100"));
-  sweep::CommandSweepRecord commands;
+  sweep::CommandVariantsRecord commands;
   commands.warmup = commands.steps = 3;
   check_all_numbers(commands);
 }

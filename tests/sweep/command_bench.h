@@ -13,7 +13,7 @@ namespace memtune::sweep {
 // Sweeps a script and varies its first argument. The script logs each start in the file `starts`.
 struct CommandBench {
   struct Listener : SweepListener {
-    void planned(const std::vector<TrialRecord>&, size_t here, size_t more) override { reused = here, runs = more; }
+    void planned(const std::vector<SweepTrialEntry>&, size_t here, size_t more) override { reused = here, runs = more; }
     size_t reused = 0, runs = 0;
   };
 

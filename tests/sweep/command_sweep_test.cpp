@@ -54,7 +54,7 @@ TEST_CASE("a variant whose tensors have no gradient is never the baseline") {
 }
 
 TEST_CASE("losses of values that may change the training are not compared") {
-  VariantAxis axis = parse_axis("ms=20;10");
+  CommandVariantAxis axis = parse_axis("ms=20;10");
   const auto losses = [&](bool allowed) {
     CommandBench bench(
         R"(train $$ 1 1 7; [ $1 = 20 ] || sed -i 's/"loss": \[/"loss": [1/' $MEMTUNE_ATTACH/$$.jsonl; finished $$)");
@@ -201,7 +201,7 @@ TEST_CASE("combinations run after their parts in the first round and in the expe
   bench.run();
   CHECK(bench.starts() == "");
   bench.settings.dry_run = true;
-  const std::vector<TrialRecord> listed = bench.run().record.trials;
+  const std::vector<SweepTrialEntry> listed = bench.run().record.trials;
   CHECK(listed.size() == 8);
   CHECK(listed.back().notes == std::vector<std::string>{"behind the single changes, by what they show"});
 }

@@ -23,8 +23,8 @@ CommandVariant variant(const std::string& name, Names parts = {}, const std::str
   return variant;
 }
 
-SweepTrialState tried(const std::string& name, double step_ms, int64_t peak, Outcome outcome = Outcome::ok) {
-  SweepTrialState trial;
+SweepTrial tried(const std::string& name, double step_ms, int64_t peak, Outcome outcome = Outcome::ok) {
+  SweepTrial trial;
   trial.spec.strategy = trial.measurement.strategy = name;
   trial.measurement.outcome = outcome;
   trial.measurement.reason = outcome == Outcome::ok ? "" : "no such package";
@@ -33,9 +33,9 @@ SweepTrialState tried(const std::string& name, double step_ms, int64_t peak, Out
   return trial;
 }
 
-Names names(const std::vector<OrderedVariant>& placed) {
+Names names(const std::vector<VariantWithOrderReason>& placed) {
   Names names;
-  for (const OrderedVariant& each : placed) names.push_back(each.variant->name);
+  for (const VariantWithOrderReason& each : placed) names.push_back(each.variant->name);
   return names;
 }
 
@@ -50,7 +50,7 @@ const std::vector<CommandVariant> kVariants = {variant("own"),
                                                variant("liger+compile", {"liger", "compile"})};
 
 // Compared with own: full is slower and smaller, liger as fast and smaller, compile faster and as large.
-std::vector<SweepTrialState> measured() {
+std::vector<SweepTrial> measured() {
   return {tried("own", 100, 1000), tried("full", 130, 500), tried("every-2", 115, 750), tried("liger", 100, 800),
           tried("compile", 80, 1000)};
 }
@@ -77,16 +77,16 @@ TEST_CASE("combinations expected to exceed the budget come last with the nearest
 }
 
 TEST_CASE("combinations expected to be slower and larger than a measured variant come last") {
-  std::vector<SweepTrialState> trials = measured();
+  std::vector<SweepTrial> trials = measured();
   trials[4] = tried("compile", 120, 1200);  // itself slower and larger than own
   const CommandVariantOrder order(kVariants, {}, 0, Goal::throughput);
-  const std::vector<OrderedVariant> run = order.combined(trials).run;
+  const std::vector<VariantWithOrderReason> run = order.combined(trials).run;
   CHECK(names(run) == Names{"every-2+liger", "full+liger", "liger+compile", "full+compile"});
   CHECK(run[2].why == "120 ms, 960 B expected: beaten in time and memory");  // liger is faster and smaller
 }
 
 TEST_CASE("a combination is skipped if a part failed but not if a part ran out of memory") {
-  std::vector<SweepTrialState> trials = measured();
+  std::vector<SweepTrial> trials = measured();
   trials[3] = tried("liger", 0, 0, Outcome::error);
   trials[4] = tried("compile", 0, 0, Outcome::device_oom);
   const OrderedVariantCombinations placed = CommandVariantOrder(kVariants, {}, 0, Goal::throughput).combined(trials);
@@ -97,7 +97,7 @@ TEST_CASE("a combination is skipped if a part failed but not if a part ran out o
 }
 
 TEST_CASE("a part that failed after its first round skips no combination") {
-  std::vector<SweepTrialState> trials = measured();
+  std::vector<SweepTrial> trials = measured();
   trials[3].measurement.rounds.resize(1);
   trials[3].measurement.outcome = Outcome::error;
   const OrderedVariantCombinations placed = CommandVariantOrder(kVariants, {}, 0, Goal::throughput).combined(trials);
@@ -119,7 +119,7 @@ TEST_CASE("a native sweep of the model orders single changes and those beaten th
                                                     {"offload:stream", 300, 600},
                                                     {"offload:sync", 0, 0}};
   const CommandVariantOrder order(variants, native, 0, Goal::throughput);
-  const std::vector<OrderedVariant> placed = order.first();
+  const std::vector<VariantWithOrderReason> placed = order.first();
   CHECK(names(placed) == Names{"own", "off", "every-2", "liger", "unheard", "broken", "slow"});
   CHECK(placed.back().why == "like offload:stream, 300 ms, 600 B there: beaten in time and memory");
   const CommandVariantOrder within(variants, native, 1500, Goal::throughput);
@@ -132,8 +132,8 @@ TEST_CASE("a combination with a part that cannot run alone is ordered by the nat
                                                 variant("full+host", {"full", "host"}, "checkpoint:full,inputs=host")};
   const std::vector<EngineStrategyResult> native = {{"none", 200, 2000}, {"checkpoint:full,inputs=host", 220, 100}};
   const CommandVariantOrder order(variants, native, 0, Goal::throughput);
-  const std::vector<OrderedVariant> run =
-      order.combined(std::vector<SweepTrialState>{tried("own", 100, 1000), tried("full", 130, 500)}).run;
+  const std::vector<VariantWithOrderReason> run =
+      order.combined(std::vector<SweepTrial>{tried("own", 100, 1000), tried("full", 130, 500)}).run;
   CHECK(names(run) == Names{"full+host", "full+liger"});
   CHECK(run.front().why == "110 ms, 50 B expected");
 }

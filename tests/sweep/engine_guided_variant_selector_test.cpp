@@ -21,10 +21,10 @@ constexpr int64_t kMiB = int64_t{1} << 20;
 
 // Returns preset results and records the requests.
 struct Told : CommandModelEngineTrials {
-  std::map<std::string, MeasuredOrSimulatedStep> steps = {{"none", {100, 1000 * kMiB}},
-                                                          {"checkpoint:full", {130, 400 * kMiB}},
-                                                          {"checkpoint:every=2", {115, 700 * kMiB}},
-                                                          {"checkpoint:every=4", {107, 850 * kMiB}}};
+  std::map<std::string, StepTimeAndPeak> steps = {{"none", {100, 1000 * kMiB}},
+                                                  {"checkpoint:full", {130, 400 * kMiB}},
+                                                  {"checkpoint:every=2", {115, 700 * kMiB}},
+                                                  {"checkpoint:every=4", {107, 850 * kMiB}}};
   int64_t least_bytes = 300 * kMiB;  // the smallest budget with a plan
   int64_t needed_below = 10000 * kMiB;
   int64_t unused_bytes = 0;  // of a plan's budget
@@ -44,7 +44,7 @@ struct Told : CommandModelEngineTrials {
     host_budgets.push_back(host_budget_bytes);
     return true;
   }
-  std::optional<MeasuredOrSimulatedStep> step(const std::string& strategy) const override {
+  std::optional<StepTimeAndPeak> step(const std::string& strategy) const override {
     const auto found = steps.find(strategy);
     return found == steps.end() ? std::nullopt : std::optional(found->second);
   }
@@ -58,8 +58,8 @@ struct Told : CommandModelEngineTrials {
   std::string device() const override { return where; }
 };
 
-SweepTrialState trial(const std::string& name, int64_t peak_mib, Outcome outcome = Outcome::ok) {
-  SweepTrialState trial;
+SweepTrial trial(const std::string& name, int64_t peak_mib, Outcome outcome = Outcome::ok) {
+  SweepTrial trial;
   trial.spec.strategy = trial.measurement.strategy = name;
   trial.measurement.outcome = outcome;
   trial.measurement.device = "NVIDIA H200";
@@ -70,8 +70,8 @@ SweepTrialState trial(const std::string& name, int64_t peak_mib, Outcome outcome
 
 struct Stage {
   Told native;
-  CommandSweepRecord sweep;
-  std::vector<SweepTrialState> tried;
+  CommandVariantsRecord sweep;
+  std::vector<SweepTrial> tried;
   EngineGuidedVariantSelector planned;
 
   explicit Stage(int64_t budget_mib, const std::string& own_like = "checkpoint:full", bool asked = false)
@@ -89,7 +89,7 @@ struct Stage {
     sweep.variants.push_back({name, {"train", name}, "", "", "own", std::move(parts), like});
   }
   // Adds the ended trials `what`; returns the next variants to run.
-  Names after(const std::vector<SweepTrialState>& what) {
+  Names after(const std::vector<SweepTrial>& what) {
     tried.insert(tried.end(), what.begin(), what.end());
     return planned.next(tried, sweep).value();
   }
@@ -234,7 +234,7 @@ TEST_CASE("a failing command ends the sweep unless it ran out of memory") {
 TEST_CASE("plans on a CPU offload nothing because the bytes would stay in the process") {
   Stage stage(1100);
   stage.after({});
-  SweepTrialState own = trial("own", 600);
+  SweepTrial own = trial("own", 600);
   own.measurement.device = "CPU (4 cores)";
   stage.native.where = "CPU (4 cores)";
   stage.native.steps["checkpoint:full,inputs=host"] = {90, 100 * kMiB};
@@ -253,7 +253,7 @@ TEST_CASE("plans on a CPU offload nothing because the bytes would stay in the pr
 TEST_CASE("native trials on another kind of device are not used for the command") {
   Stage stage(1100);
   stage.after({});
-  SweepTrialState own = trial("own", 600);
+  SweepTrial own = trial("own", 600);
   own.measurement.device = "CPU (4 cores)";
   CHECK(stage.after({own}) == Names{});
   CHECK(stage.native.budgets.empty());

@@ -30,7 +30,7 @@ TEST_CASE("every trial runs in every round and only the first round checks gradi
         "inspect\nnone\ncheckpoint:full\nnone again\ncheckpoint:full again\nnone again\ncheckpoint:full again\n");
   CHECK(turns.listener.runs == 6);
   REQUIRE(second(result).rounds.size() == 3);
-  for (const result::RoundMeasurement& round : second(result).rounds) {
+  for (const result::SweepRoundMeasurement& round : second(result).rounds) {
     CHECK(round.base == "none");
     CHECK(round.base_ms == 100);
     CHECK(round.step_ms.median == 125);

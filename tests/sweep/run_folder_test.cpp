@@ -121,7 +121,7 @@ TEST_CASE("foreign files in a folder that a dry run created are kept") {
   bench.settings.dry_run = true;
   struct Guest : SweepListener {
     fs::path run;
-    void planned(const std::vector<TrialRecord>&, size_t, size_t) override {
+    void planned(const std::vector<SweepTrialEntry>&, size_t, size_t) override {
       write_file(run / "notes.txt", "mine");
       write_file(run / "inspect/notes.txt", "mine");
     }
@@ -184,7 +184,7 @@ TEST_CASE("the name of a trial folder may contain any number") {
   for (const char* name : {"2147483647-x", "999999999999999999999-x", "-5-x", "007-x"})
     fs::create_directories(bench.run_path / "trials" / name);
   write_file(bench.run_path / "lock", "");
-  TrialRecord spec;
+  SweepTrialEntry spec;
   spec.strategy = "none";
   CHECK(RunDirectory(bench.run_path).new_folder(spec) == "trials/8-none");
 }

@@ -14,7 +14,7 @@ namespace memtune::test {
 struct SweepBench {
   struct Listener : sweep::SweepListener {
     void noted(const std::string& note) override { notes.push_back(note); }
-    void planned(const std::vector<sweep::TrialRecord>& trials, size_t here, size_t more) override {
+    void planned(const std::vector<sweep::SweepTrialEntry>& trials, size_t here, size_t more) override {
       proposed.push_back(trials.size());
       reused = here, runs = more;
     }

@@ -28,7 +28,7 @@ class Tiers {
         budget_(power_of_two ? 0 : kPage * random_.of({0, 6, 10, 24})),
         power_of_two_(power_of_two),
         tier_(cpu_device(), kSlab, budget_,
-              std::make_unique<disk::BlockStore>(
+              std::make_unique<disk::ScratchBlockStore>(
                   disk::BlockStoreSettings{.directory = std::filesystem::temp_directory_path(), .allow_memory = true}),
               true, power_of_two) {}
 

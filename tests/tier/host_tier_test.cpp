@@ -17,8 +17,8 @@ namespace {
 using tests::cpu_device;
 constexpr int64_t kPage = 4096;
 
-std::unique_ptr<disk::BlockStore> make_store(int64_t budget = 0) {
-  return std::make_unique<disk::BlockStore>(disk::BlockStoreSettings{
+std::unique_ptr<disk::ScratchBlockStore> make_store(int64_t budget = 0) {
+  return std::make_unique<disk::ScratchBlockStore>(disk::BlockStoreSettings{
       .directory = std::filesystem::temp_directory_path(), .budget_bytes = budget, .allow_memory = true});
 }
 
@@ -149,7 +149,7 @@ TEST_CASE("failed reads and reads of a failed store free their memory") {
   test::FaultyDisk disk;
   HostTier tier(
       cpu_device(), kPage, 4 * kPage,
-      std::make_unique<disk::BlockStore>(
+      std::make_unique<disk::ScratchBlockStore>(
           disk::BlockStoreSettings{.directory = std::filesystem::temp_directory_path(), .allow_memory = true}, disk));
   const auto pieces = put_many(tier, 8);
   for (size_t i = 4; i < 8; ++i) tier.drop(pieces[i]);
@@ -167,7 +167,7 @@ TEST_CASE("every slab is registered for reads and writes before its use") {
   test::FaultyDisk disk;
   HostTier tier(
       cpu_device(), 2 * kPage, 8 * kPage,
-      std::make_unique<disk::BlockStore>(
+      std::make_unique<disk::ScratchBlockStore>(
           disk::BlockStoreSettings{.directory = std::filesystem::temp_directory_path(), .allow_memory = true}, disk));
   CHECK(disk.pins == 0);
   const auto two = put_many(tier, 2);

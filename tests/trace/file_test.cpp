@@ -37,7 +37,7 @@ static bool operator==(const TracedActivation& a, const TracedActivation& b) {
 static bool operator==(const MemoryOwner& a, const MemoryOwner& b) {
   return a.kind == b.kind && a.name == b.name && a.block == b.block;
 }
-static bool operator==(const TraceProvenance& a, const TraceProvenance& b) {
+static bool operator==(const RunProvenance& a, const RunProvenance& b) {
   return a.written == b.written && a.command == b.command && a.model == b.model && a.memtune == b.memtune &&
          a.torch == b.torch && a.driver == b.driver && a.machine == b.machine;
 }

@@ -16,24 +16,24 @@ struct Work {
 };
 
 struct Step {
-  Step(std::vector<HostTimelineSegment> of, const std::vector<Work>& work) : parts(std::move(of)) {
+  Step(std::vector<HostIssueSegment> of, const std::vector<Work>& work) : parts(std::move(of)) {
     for (const auto& [part, start, end, kind] : work) {
       trace.events.push_back({kind, trace.track({TrackRole::compute}), trace.name("k"), start, end});
       part_of.push_back(part);
     }
   }
-  std::vector<HostTimelineSegment> parts;
+  std::vector<HostIssueSegment> parts;
   Trace trace;
   std::vector<uint32_t> part_of;
 };
 
 // A part of block "a", "b" or "c". "": a part of no block.
-HostTimelineSegment part(const std::string& name, int64_t host_ns) {
+HostIssueSegment part(const std::string& name, int64_t host_ns) {
   return {name.empty() ? RegionId() : RegionId::of_block(name[0] - 'a'), name, host_ns};
 }
 
 std::string regions(Step step) {
-  const HostPartDeviceTimes clock(step.parts, step.trace, step.part_of);
+  const HostSegmentDeviceWindows clock(step.parts, step.trace, step.part_of);
   const size_t before = step.trace.events.size();
   add_block_regions(step.parts, clock, step.trace);
   std::string text;
@@ -51,7 +51,7 @@ std::string regions(Step step) {
 
 TEST_CASE("a part spans its kernels and a part without kernels is empty at the end of its predecessor") {
   const Step step({part("a", 1), part("a", 2), part("b", 3)}, {{1, 100, 110}, {1, 120, 130}, {3, 140, 150}});
-  const HostPartDeviceTimes clock(step.parts, step.trace, step.part_of);
+  const HostSegmentDeviceWindows clock(step.parts, step.trace, step.part_of);
   CHECK(clock.begins_ns(0) == 0);
   CHECK(clock.begins_ns(1) == 100);
   CHECK(clock.ends_ns(1) == 130);
@@ -63,7 +63,7 @@ TEST_CASE("a part spans its kernels and a part without kernels is empty at the e
 TEST_CASE("copies and work without a part do not move the parts of a step") {
   const Step step({part("a", 1), part("b", 2)},
                   {{1, 10, 20}, {1, 15, 90, EventKind::copy_out}, {0, 0, 500}, {2, 30, 40}});
-  const HostPartDeviceTimes clock(step.parts, step.trace, step.part_of);
+  const HostSegmentDeviceWindows clock(step.parts, step.trace, step.part_of);
   CHECK(clock.ends_ns(1) == 20);
   CHECK(clock.begins_ns(2) == 30);
   CHECK(clock.ends_ns(2) == 40);
@@ -71,14 +71,14 @@ TEST_CASE("copies and work without a part do not move the parts of a step") {
 
 TEST_CASE("the clock never goes back for work issued later") {
   const Step step({part("a", 1), part("b", 2)}, {{1, 10, 60}, {2, 20, 30}});
-  const HostPartDeviceTimes clock(step.parts, step.trace, step.part_of);
+  const HostSegmentDeviceWindows clock(step.parts, step.trace, step.part_of);
   CHECK(clock.begins_ns(2) == 60);
   CHECK(clock.ends_ns(2) == 60);
 }
 
 TEST_CASE("without work of known parts the device clock equals the host clock") {
   const Step step({part("a", 5), part("b", 8), part("b", 9)}, {{0, 0, 100}});
-  const HostPartDeviceTimes clock(step.parts, step.trace, step.part_of);
+  const HostSegmentDeviceWindows clock(step.parts, step.trace, step.part_of);
   CHECK(clock.begins_ns(1) == 5);
   CHECK(clock.ends_ns(1) == 8);
   CHECK(clock.ends_ns(3) == 9);

@@ -47,7 +47,7 @@ TEST_CASE("a moment counts as the first of compute and in and out and collective
 TEST_CASE("a device without recorded kernels is not idle but gaps between kernels are") {
   Trace trace;
   trace.events = {event(EventKind::region, 0, 40)};
-  trace.events[0].region.kind = RegionKind::step;
+  trace.events[0].region.kind = RegionLevel::step;
   CHECK(find_step_time_breakdown(trace, find_steps(trace)).idle.empty());
   trace.events.push_back(event(EventKind::kernel, 50, 60));
   CHECK(total(find_step_time_breakdown(trace, find_steps(trace)).idle) == 40);
@@ -70,7 +70,7 @@ TEST_CASE("steps are the step regions in order or the whole trace or none if the
   CHECK(find_steps(trace)[0].end == 40);
   for (const int64_t start : {20, 10}) {
     trace.events.push_back(event(EventKind::region, start, start + 10));
-    trace.events.back().region.kind = RegionKind::step;
+    trace.events.back().region.kind = RegionLevel::step;
   }
   trace.events[0].name = trace.name("step");  // names do not matter
   const auto steps = find_steps(trace);

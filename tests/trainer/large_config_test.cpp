@@ -6,7 +6,7 @@
 #include <functional>
 
 #include "core/answer/trainer/config_check.h"
-#include "core/answer/trainer/trainer.h"
+#include "core/answer/trainer/trainer_batch_and_save_keys.h"
 #include "core/base/error.h"
 #include "tests/report/sample.h"
 #include "tests/support/samples.h"

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "core/answer/trainer/config_check.h"
-#include "core/answer/trainer/trainer.h"
+#include "core/answer/trainer/trainer_batch_and_save_keys.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "tests/report/sample.h"

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/answer/trainer/config_to_flags_translation.h"
-#include "core/answer/trainer/trainer.h"
+#include "core/answer/trainer/trainer_batch_and_save_keys.h"
 #include "core/answer/trainer/trainer_config_variants.h"
 #include "core/answer/trainer/user_trainer_settings.h"
 #include "core/base/error.h"
@@ -94,7 +94,7 @@ int main(int count, char** words) {
     json["exports"] = exports(is_older ? "torchtitan" : trainer, exported);
     for (const trainer::TrainerConfigVariant& one : space.variants)
       json["variants"].push_back({{"name", one.name}, {"config", one.config}, {"arguments", one.arguments}});
-    for (const trainer::SkippedConfig& one : space.skipped)
+    for (const trainer::SkippedTrainerConfigVariant& one : space.skipped)
       json["skipped"].push_back({{"name", one.name}, {"reason", one.reason}});
     std::cout << print_json(json, 1) << "\n";
     return 0;

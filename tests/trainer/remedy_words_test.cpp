@@ -7,7 +7,7 @@
 
 #include "core/answer/result/oom_remedy.h"
 #include "core/answer/result/time_advice.h"
-#include "core/answer/trainer/trainer.h"
+#include "core/answer/trainer/trainer_batch_and_save_keys.h"
 #include "core/base/file.h"
 #include "core/base/text.h"
 #include "tests/support/run_program.h"
@@ -19,8 +19,8 @@ using result::OomCause;
 
 namespace {
 
-std::string text_of(const std::vector<result::TrainerSettingSyntax>& words, const std::string& setting) {
-  const auto found = std::ranges::find(words, setting, &result::TrainerSettingSyntax::setting);
+std::string text_of(const std::vector<result::SettingInTrainerSyntax>& words, const std::string& setting) {
+  const auto found = std::ranges::find(words, setting, &result::SettingInTrainerSyntax::setting);
   return found == words.end() ? "?" : found->text;
 }
 
@@ -80,16 +80,16 @@ TEST_CASE("a batch of one row cannot be made smaller") {
 TEST_CASE("every trainer has words, of settings that a remedy or an advice names") {
   result::OutOfMemory oom;
   // Both what evaluates and what does not.
-  const auto time_advice = [](const result::TrainerSettingSyntax& words, bool evaluates) {
+  const auto time_advice = [](const result::SettingInTrainerSyntax& words, bool evaluates) {
     result::TrainingPhaseTimeShares shares{1, 1, 1, 1, 1, 1, 1, 1, 0, evaluates, true, "", {words}};
     return join(result::time_advice(shares), "\n");
   };
   for (const std::string& trainer : trainers()) {
     CAPTURE(trainer);
-    for (const result::TrainerSettingSyntax& words : remedy_words({{"x"}, trainer, "", ""})) {
+    for (const result::SettingInTrainerSyntax& words : remedy_words({{"x"}, trainer, "", ""})) {
       CAPTURE(words.setting);
       oom.words = {{words.setting, "MARK"}};
-      const result::TrainerSettingSyntax marked{words.setting, "MARK"};
+      const result::SettingInTrainerSyntax marked{words.setting, "MARK"};
       bool named = (time_advice(marked, true) + time_advice(marked, false)).find("MARK") != std::string::npos;
       for (int i = 0; i <= static_cast<int>(OomCause::activations); ++i)
         for (const std::string& each : remedies(static_cast<OomCause>(i), oom))

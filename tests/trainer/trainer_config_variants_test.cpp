@@ -37,7 +37,7 @@ std::string config(const TrainerConfigVariants& space, const std::string& name) 
 }
 
 std::string why_not(const TrainerConfigVariants& space, const std::string& name) {
-  const auto found = std::ranges::find(space.skipped, name, &SkippedConfig::name);
+  const auto found = std::ranges::find(space.skipped, name, &SkippedTrainerConfigVariant::name);
   return found == space.skipped.end() ? "" : found->reason;
 }
 

@@ -28,7 +28,7 @@ TEST_CASE("options set described keys and combinations use known options and ran
     std::set<std::string> names = {"own", "batch-x2", "batch-x4", "batch-half"};
     for (const SettingAxis& axis : profile.axes) {
       CHECK((axis.allow.empty() || axis.allow == "optimizer"));
-      for (const SettingAxisChoice& choice : axis.choices) {
+      for (const SettingAxisOption& choice : axis.choices) {
         CAPTURE(choice.name);
         CHECK(names.insert(choice.name).second);
         for (const auto& change : choice.changes) CHECK_MESSAGE(profile.settings.contains(change.first), change.first);

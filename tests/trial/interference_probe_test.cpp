@@ -6,7 +6,7 @@
 namespace memtune::tests::interference_probe_test {
 namespace {
 
-struct IdleRunner final : trial::StepRunner {
+struct IdleRunner final : trial::ForwardBackwardRunner {
   device::Device& device() override { return queues; }
   const trial::NamedParameters& parameters() const override { return none; }
   StepWork work() const override { return {}; }

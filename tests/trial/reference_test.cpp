@@ -270,10 +270,10 @@ NamedParameters noisy_model(double embedding = 0, double norm = 0, double scale 
 TEST_CASE("a lost small gradient is found next to a noisy large one") {
   Folder folder;
   write_reference(folder.file, {0.1, noisy_model()}, {{0.1, noisy_model(1e-4)}});
-  const ReferenceComparison fine = compare_with_reference(folder.file, 0.1, noisy_model(-1.5e-4));
+  const ReferenceComparisonResult fine = compare_with_reference(folder.file, 0.1, noisy_model(-1.5e-4));
   CHECK_FALSE(fine.gradients.equal);
   CHECK(fine.worst.where == "");
-  const ReferenceComparison lost = compare_with_reference(folder.file, 0.1, noisy_model(-1.5e-4, -1e-5));
+  const ReferenceComparisonResult lost = compare_with_reference(folder.file, 0.1, noisy_model(-1.5e-4, -1e-5));
   CHECK(lost.gradients.worst == "embedding");  // still the largest difference
   CHECK(lost.worst.where == "norm");
   CHECK(lost.worst.difference == doctest::Approx(1e-5));
@@ -326,7 +326,7 @@ TEST_CASE("the file stores the noise of every parameter and of the loss") {
       write_reference(folder.file, {0.5, noisy_model()}, {{0.75, noisy_model(0.25)}});
   CHECK(own.max_abs_difference == 0.25);
   CHECK_FALSE(own.equal);
-  const plan::ReferenceResults reference = plan::read_reference(folder.file);
+  const plan::ReferenceFileMetadata reference = plan::read_reference(folder.file);
   CHECK(reference.loss_noise == 0.25);
   CHECK(reference.gradients[0].noise == doctest::Approx(0.25));
   CHECK(reference.gradients[1].noise == 0);
@@ -345,7 +345,7 @@ TEST_CASE("a reference of hashes alone tells equal bits from others, and no size
   less[0].second.mutable_grad().reset();
   other[2].second.mutable_grad()[3] += 0.5;
   for (const auto& [parameters, worst] : {std::pair(more, "frozen"), {less, "a"}, {other, "b"}}) {
-    const ReferenceComparison found = compare_with_reference(folder.file, 0.1, parameters);
+    const ReferenceComparisonResult found = compare_with_reference(folder.file, 0.1, parameters);
     CHECK_FALSE(found.gradients.equal);
     CHECK(found.gradients.worst == worst);
     CHECK_FALSE(found.has_size);

@@ -12,7 +12,7 @@
 
 #include "core/base/vocabulary.h"
 #include "core/engine/state/load.h"
-#include "core/measure/trial/model_session.h"
+#include "core/measure/trial/loaded_model_and_batch.h"
 #include "core/plan/rules/strategy.h"
 #include "tests/support/run_program.h"
 #include "tests/support/training.h"
@@ -36,7 +36,7 @@ fs::path write_model(const fs::path& folder, int64_t more_bytes) {
 
 struct Bench {
   test::ScratchFolder folder;
-  plan::TrainingRunRequest request;
+  plan::ResumableTrainingRequest request;
 
   explicit Bench(const std::string& mode, const std::string& strategy = "none", int64_t more_bytes = 0) {
     test_device();
@@ -45,7 +45,7 @@ struct Bench {
     request.trial.training.loss = "returned";
     request.trial.training.warmup = 2;
     request.trial.training.steps = 3;
-    trial::ModelSession session(request.trial);
+    trial::LoadedModelAndBatch session(request.trial);
     request.trial.plan = plan::make_plan(plan::Strategy::parse(strategy), session.facts());
     request.trial.plan.saved_min_bytes = request.trial.plan.transfer.min_bytes = 0;
     request.folder = (folder.path / "saving").string();

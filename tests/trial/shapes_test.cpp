@@ -7,14 +7,14 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/device/torch/make_device.h"
-#include "core/measure/trial/model_session.h"
+#include "core/measure/trial/loaded_model_and_batch.h"
 #include "core/model/safetensors/layout.h"
 #include "tests/support/run_program.h"
 namespace memtune::tests::shapes_test {
 namespace {
 
 using nlohmann::json;
-using trial::ModelSession;
+using trial::LoadedModelAndBatch;
 
 json llama() {
   return {{"model_type", "llama"},    {"vocab_size", 97},         {"hidden_size", 32},
@@ -66,13 +66,13 @@ struct Place : test::ScratchFolder {
 
 json facts(const plan::TrialRequest& request, trial::TensorMode tensors) {
   device::make_device("cpu")->set_cap(0);  // removes the cap that other tests leave
-  ModelSession session(request, tensors);
+  LoadedModelAndBatch session(request, tensors);
   session.survey();
   return session.facts();
 }
 
 void check_shapes(const plan::TrialRequest& request) {
-  REQUIRE(ModelSession::shapes_suffice(request.model, request.training));
+  REQUIRE(LoadedModelAndBatch::shapes_suffice(request.model, request.training));
   const json shapes = facts(request, trial::TensorMode::shapes_only);
   const json values = facts(request, trial::TensorMode::with_values);
   REQUIRE(shapes["ops"].size() == values["ops"].size());
@@ -178,13 +178,13 @@ TEST_CASE("given input files and autocast and CUDA require a real forward") {
   const Place place;
   plan::TrialRequest request = place.request(llama(), "", 2, 24);
   request.model.inputs_file = "x.safetensors";
-  CHECK_FALSE(ModelSession::shapes_suffice(request.model, request.training));
+  CHECK_FALSE(LoadedModelAndBatch::shapes_suffice(request.model, request.training));
   request = place.request(llama(), "", 2, 24);
   request.training.autocast = "bfloat16";
-  CHECK_FALSE(ModelSession::shapes_suffice(request.model, request.training));
+  CHECK_FALSE(LoadedModelAndBatch::shapes_suffice(request.model, request.training));
   request = place.request(llama(), "", 2, 24);
   request.training.device = "cuda";
-  CHECK_FALSE(ModelSession::shapes_suffice(request.model, request.training));
+  CHECK_FALSE(LoadedModelAndBatch::shapes_suffice(request.model, request.training));
 }
 
 }  // namespace

@@ -13,8 +13,8 @@
 
 #include "core/base/vocabulary.h"
 #include "core/engine/state/load.h"
-#include "core/measure/trial/model_session.h"
-#include "core/measure/trial/training_state.h"
+#include "core/measure/trial/loaded_model_and_batch.h"
+#include "core/measure/trial/training_state_serializer.h"
 #include "core/plan/rules/strategy.h"
 #include "tests/support/run_program.h"
 #include "tests/support/state_runner.h"
@@ -66,9 +66,9 @@ fs::path write_model(const fs::path& folder, bool other = false) {
   return folder / "model.pt";
 }
 
-plan::TrainingRunRequest request(const fs::path& folder, const fs::path& model, const std::string& strategy,
-                                 int steps) {
-  plan::TrainingRunRequest request;
+plan::ResumableTrainingRequest request(const fs::path& folder, const fs::path& model, const std::string& strategy,
+                                       int steps) {
+  plan::ResumableTrainingRequest request;
   request.trial.model.path = model.string();
   request.trial.model.inputs = {plan::parse_input_spec("x:float32[4,8]")};
   request.trial.training.loss = "returned";
@@ -77,14 +77,14 @@ plan::TrainingRunRequest request(const fs::path& folder, const fs::path& model, 
   request.trial.training.steps = steps;
   request.trial.training.scratch = folder.string();
   request.trial.training.scratch_in_memory = true;
-  trial::ModelSession session(request.trial);
+  trial::LoadedModelAndBatch session(request.trial);
   request.trial.plan = plan::make_plan(plan::Strategy::parse(strategy), session.facts());
   request.trial.plan.saved_min_bytes = request.trial.plan.transfer.min_bytes = 0;
   request.folder = folder.string();
   return request;
 }
 
-result::TrainingRunResult train(const plan::TrainingRunRequest& request) {
+result::ResumableTrainingResult train(const plan::ResumableTrainingRequest& request) {
   static const int sink = dup2(open("/dev/null", O_WRONLY), 3);
   (void)sink;
   trial::TrialFrameWriter frames;
@@ -103,7 +103,7 @@ std::map<std::string, std::string> contents(const fs::path& run, int64_t step) {
   return hashes;
 }
 
-std::string refusal(const plan::TrainingRunRequest& request) {
+std::string refusal(const plan::ResumableTrainingRequest& request) {
   try {
     train(request);
     return "";
@@ -122,11 +122,11 @@ TEST_CASE("a resumed run has the losses and the state of an uninterrupted one un
     const fs::path whole = scratch.path / ("whole " + strategy), parts = whole.string() + " in parts",
                    waiting = whole.string() + " waiting";
     for (const fs::path& folder : {whole, parts, waiting}) fs::create_directories(folder);
-    const result::TrainingRunResult without = train(request(scratch.path, model, strategy, 9));
-    plan::TrainingRunRequest asked = request(whole, model, strategy, 9);
+    const result::ResumableTrainingResult without = train(request(scratch.path, model, strategy, 9));
+    plan::ResumableTrainingRequest asked = request(whole, model, strategy, 9);
     asked.save_every = 3;
     asked.save = "async";
-    const result::TrainingRunResult once = train(asked);
+    const result::ResumableTrainingResult once = train(asked);
     CHECK(once.loss == without.loss);  // saves change no loss
     if (first.empty()) first = once.loss;
     CHECK(once.loss == first);
@@ -144,7 +144,7 @@ TEST_CASE("a resumed run has the losses and the state of an uninterrupted one un
     train(asked);
     asked.trial.training.steps = 9;
     asked.resume = true;
-    const result::TrainingRunResult resumed = train(asked);
+    const result::ResumableTrainingResult resumed = train(asked);
     CHECK(resumed.first_step == 3);
     CHECK(resumed.loss == once.loss);
     for (const int64_t step : {6, 9}) CHECK(contents(parts, step) == contents(whole, step));
@@ -154,7 +154,7 @@ TEST_CASE("a resumed run has the losses and the state of an uninterrupted one un
 TEST_CASE("a saved state names parameters and buffers and attributes and optimizer and random state and losses") {
   test_device();
   test::ScratchFolder scratch;
-  plan::TrainingRunRequest asked = request(scratch.path, write_model(scratch.path), "none", 2);
+  plan::ResumableTrainingRequest asked = request(scratch.path, write_model(scratch.path), "none", 2);
   asked.save_every = 2;
   train(asked);
   const auto saved = contents(scratch.path, 2);
@@ -170,14 +170,14 @@ TEST_CASE("a saved state names parameters and buffers and attributes and optimiz
 TEST_CASE("memory that a forward writes is copied before the next forward even via .data or a shared buffer") {
   test_device();
   test::ScratchFolder scratch;
-  const plan::TrainingRunRequest asked = request(scratch.path, write_model(scratch.path), "none", 2);
+  const plan::ResumableTrainingRequest asked = request(scratch.path, write_model(scratch.path), "none", 2);
   const auto runner = trial::make_runner(asked.trial);
   program::ModelState model = runner->state();
   for (const auto& [name, parameter] : model.parameters)
     if (name == "block1.a") model.buffers.emplace_back("shares", parameter.detach());
   const auto optimizer = optimizer::make_optimizer({"sgd", 0.1}, {});
   test::StateRunner saved(model, runner->device());
-  trial::TrainingState state(saved, *optimizer);
+  trial::TrainingStateSerializer state(saved, *optimizer);
   state.set_written(runner->written_memory());
   std::set<std::string> first;
   for (const state::TensorToSave& part : state.parts({}))
@@ -192,12 +192,12 @@ TEST_CASE("memory that a forward writes is copied before the next forward even v
 TEST_CASE("a state of another model is rejected with the difference and a damaged one with the last good step") {
   test_device();
   test::ScratchFolder scratch, other;
-  plan::TrainingRunRequest asked = request(scratch.path, write_model(scratch.path), "none", 4);
+  plan::ResumableTrainingRequest asked = request(scratch.path, write_model(scratch.path), "none", 4);
   asked.save_every = 2;
   train(asked);
   CHECK(refusal(asked).find("has saved states up to step 4; continue with --resume") != std::string::npos);
   asked.resume = true;
-  plan::TrainingRunRequest another = asked;
+  plan::ResumableTrainingRequest another = asked;
   another.trial.model.path = write_model(other.path, true).string();
   CHECK(refusal(another).find("'k' is F32[8] there and F32[1] here; 'l0' is nothing there") != std::string::npos);
   CHECK(refusal(another).find("; 2 more") != std::string::npos);
@@ -205,7 +205,7 @@ TEST_CASE("a state of another model is rejected with the difference and a damage
   std::fstream(data, std::ios::in | std::ios::out | std::ios::binary).seekp(5000).put('x');
   CHECK(refusal(asked).find("the newest that is whole is of step 2") != std::string::npos);
   asked.from = 2;
-  const result::TrainingRunResult resumed = train(asked);
+  const result::ResumableTrainingResult resumed = train(asked);
   CHECK(resumed.first_step == 2);
   CHECK(resumed.saves.at(0).error == "");  // it replaced the damaged state
   asked.from.reset();
@@ -216,7 +216,7 @@ TEST_CASE("a resumed run must keep its training settings but may change plan and
   test_device();
   test::ScratchFolder scratch;
   const fs::path model = write_model(scratch.path);
-  plan::TrainingRunRequest asked = request(scratch.path, model, "none", 2);
+  plan::ResumableTrainingRequest asked = request(scratch.path, model, "none", 2);
   asked.save_every = 2;
   train(asked);
   asked.resume = true;
@@ -232,11 +232,11 @@ TEST_CASE("a resumed run must keep its training settings but may change plan and
          training.max_grad_norm = 1;
        }}};
   for (const auto& [told, change] : changes) {
-    plan::TrainingRunRequest other = asked;
+    plan::ResumableTrainingRequest other = asked;
     change(other.trial.training);
     CHECK(refusal(other) == "the saved state is of another training: " + told);
   }
-  plan::TrainingRunRequest longer = request(scratch.path, model, "checkpoint:full", 4);
+  plan::ResumableTrainingRequest longer = request(scratch.path, model, "checkpoint:full", 4);
   longer.resume = true;
   longer.keep_last = 1;
   longer.trial.training.host_budget_bytes = int64_t{1} << 30;
@@ -250,14 +250,14 @@ TEST_CASE("a failed save is reported and the run continues and keeps the newest 
       how = mode;
     }
   test::ScratchFolder scratch;
-  plan::TrainingRunRequest asked = request(scratch.path, write_model(scratch.path), "none", 5);
+  plan::ResumableTrainingRequest asked = request(scratch.path, write_model(scratch.path), "none", 5);
   asked.save_every = 1;
   asked.save = how;
   asked.keep_last = 2;
   const state::SavedStatesFolder folder(scratch.path);
   fs::create_directories(folder.path(3));
   std::ofstream(folder.path(3) / "mine") << "mine";
-  const result::TrainingRunResult result = train(asked);
+  const result::ResumableTrainingResult result = train(asked);
   REQUIRE(result.saves.size() == 5);
   CHECK(result.saves[2].error.find("cannot make the folder") == 0);
   CHECK(result.saves[3].error == "");
@@ -269,7 +269,7 @@ TEST_CASE("SIGTERM saves and ends the run and it resumes from there") {
   test_device();
   test::ScratchFolder scratch, other;
   const fs::path model = write_model(scratch.path);
-  plan::TrainingRunRequest asked = request(scratch.path, model, "none", 1'000'000);
+  plan::ResumableTrainingRequest asked = request(scratch.path, model, "none", 1'000'000);
   std::signal(SIGTERM, SIG_IGN);  // ignored until the run installs its handler
   std::thread killer([] {
     struct sigaction now = {};
@@ -278,7 +278,7 @@ TEST_CASE("SIGTERM saves and ends the run and it resumes from there") {
     std::this_thread::sleep_for(std::chrono::milliseconds(300));
     ::kill(::getpid(), SIGTERM);
   });
-  const result::TrainingRunResult stopped = train(asked);
+  const result::ResumableTrainingResult stopped = train(asked);
   killer.join();
   std::signal(SIGTERM, SIG_DFL);
   CHECK(stopped.stopped);
@@ -287,7 +287,7 @@ TEST_CASE("SIGTERM saves and ends the run and it resumes from there") {
   CHECK(state::SavedStatesFolder(scratch.path).steps() == std::vector<int64_t>{steps});
   asked.resume = true;
   asked.trial.training.steps = steps + 3;
-  const result::TrainingRunResult whole = train(request(other.path, model, "none", steps + 3));
+  const result::ResumableTrainingResult whole = train(request(other.path, model, "none", steps + 3));
   CHECK(train(asked).loss == whole.loss);
 }
 

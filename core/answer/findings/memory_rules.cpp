@@ -47,7 +47,7 @@ Holder largest_holder(const trace::Trace& trace, const trace::MemorySample& peak
 
 // Only the `plain` loss runs that op. The trace does not show which loss it was.
 Advice advice_for_head(const trace::Trace& trace, const TraceEvent* at) {
-  const bool in_head = at && at->region.kind == trace::RegionKind::head;
+  const bool in_head = at && at->region.kind == trace::RegionLevel::head;
   if (!in_head || std::ranges::find(trace.names, "aten::cross_entropy_loss") == trace.names.end()) return "";
   return "with the loss causal_lm or next_token, --loss-impl fused (or chunked=N) never holds the whole logits";
 }
@@ -165,7 +165,7 @@ std::optional<Finding> recompute_expensive(const TrialView& subject) {
                     "offload them to CPU");
   finding.bytes = static_cast<int64_t>(bytes);
   const trace::Intervals reruns = trace::time_of(subject.trace, [&](const TraceEvent& event) {
-    return event.region.kind != trace::RegionKind::none && event.region.pass == trace::Pass::recompute;
+    return event.region.kind != trace::RegionLevel::none && event.region.pass == trace::Pass::recompute;
   });
   if (!reruns.empty()) finding.evidence = subject.evidence(reruns, EventKind::region);
   return finding;

@@ -42,7 +42,7 @@ Intervals active(const TrialView& subject) {
 Intervals optimizer_phases(const trace::Trace& trace) {
   Intervals phases;
   for (const trace::TraceEvent& event : trace.events)
-    if (event.kind == trace::EventKind::region && event.region.kind == trace::RegionKind::phase &&
+    if (event.kind == trace::EventKind::region && event.region.kind == trace::RegionLevel::phase &&
         event.region.pass == trace::Pass::optimizer)
       phases.push_back({event.start_ns, event.end_ns});
   return trace::unite(std::move(phases));
@@ -70,7 +70,7 @@ double host_wait_ms(const TrialView& subject, const Gaps& gaps) {
     busy_ns += trace::total(*set);
   const double ms =
       std::min(subject.per_step_ms(trace::total(gaps.all)), subject.step_ms - subject.per_step_ms(busy_ns));
-  const result::StepTime& measured = subject.measurement.step_ms;
+  const result::StepTimeStats& measured = subject.measurement.step_ms;
   const double noise = measured.median > 0 ? kSpreads * result::spread(measured) : 0;
   return !gaps.in_optimizer && subject.share_of_step(ms) >= std::max(kHostBound, noise) ? ms : 0;
 }
@@ -87,9 +87,9 @@ PartTimes part_times(const trace::Trace& trace) {
   for (const trace::TraceEvent& event : trace.events) {
     if (event.kind != trace::EventKind::region || !trace.counts(event)) continue;
     const int64_t ns = event.end_ns - event.start_ns;
-    if (event.region.kind == trace::RegionKind::before_blocks) times.before_ns += ns;
-    if (event.region.kind == trace::RegionKind::head) times.head_ns += ns;
-    if (event.region.kind != trace::RegionKind::block) continue;
+    if (event.region.kind == trace::RegionLevel::before_blocks) times.before_ns += ns;
+    if (event.region.kind == trace::RegionLevel::head) times.head_ns += ns;
+    if (event.region.kind != trace::RegionLevel::block) continue;
     times.blocks_ns[event.region.block] += ns;
     if (event.region.pass == trace::Pass::forward) times.names[event.region.block] = trace.names[event.name];
   }

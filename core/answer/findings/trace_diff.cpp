@@ -61,16 +61,16 @@ class Side {
     };
     std::map<RegionKey, Stretches> found;
     const auto add = [&](const trace::RegionId& region, const std::string& name, const TraceEvent& event) {
-      const bool known = region.kind != trace::RegionKind::none;
+      const bool known = region.kind != trace::RegionLevel::none;
       Stretches& stretches = found[{region, known ? "" : name}];
       stretches.name = name;
       stretches.all.push_back({event.start_ns, event.end_ns});
     };
     for (const TraceEvent& event : trace_.events) {
-      if (event.kind != trace::EventKind::region || event.region.kind == trace::RegionKind::step) continue;
+      if (event.kind != trace::EventKind::region || event.region.kind == trace::RegionLevel::step) continue;
       if (!trace_.counts(event)) continue;
       add(event.region, trace_.names[event.name], event);
-      if (event.region.kind == trace::RegionKind::block)
+      if (event.region.kind == trace::RegionLevel::block)
         add(trace::RegionId::of_block(kAllBlocks, event.region.pass), "all blocks " + to_string(event.region.pass),
             event);
     }

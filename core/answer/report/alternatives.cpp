@@ -31,7 +31,7 @@ std::string why_none(const Rows& rows) {
   return "nothing was measured";
 }
 
-void fill(const Report& report, const Rows& rows, TrainerSettingsOrPlanAnswer& alternative) {
+void fill(const Report& report, const Rows& rows, SettingsOrPlanAlternative& alternative) {
   const Rows chosen = result::choices(rows);
   Rows fitting;
   if (chosen.empty()) {
@@ -52,14 +52,14 @@ void fill(const Report& report, const Rows& rows, TrainerSettingsOrPlanAnswer& a
 
 }  // namespace
 
-std::vector<TrainerSettingsOrPlanAnswer> alternatives(const Report& report) {
+std::vector<SettingsOrPlanAlternative> alternatives(const Report& report) {
   if (!report.planned) return {};
   Rows settings, plans;
   for (const TrialRow& row : report.rows)
     if (row.measurement.outcome != result::Outcome::skipped) (row.python.empty() ? settings : plans).push_back(&row);
-  TrainerSettingsOrPlanAnswer keys{report.trainer.empty() ? "As it is" : "In keys of " + report.trainer, ""};
+  SettingsOrPlanAlternative keys{report.trainer.empty() ? "As it is" : "In keys of " + report.trainer, ""};
   fill(report, settings, keys);
-  TrainerSettingsOrPlanAnswer plan{"With memtune_plan.py", "", true};
+  SettingsOrPlanAlternative plan{"With memtune_plan.py", "", true};
   if (plans.empty())
     plan.text = report.no_plan.empty() ? "nothing was measured" : report.no_plan;
   else

@@ -68,7 +68,7 @@ std::vector<GlossaryTerm> method(const Report& report) {
   return terms;
 }
 
-std::vector<GlossaryTerm> circumstances(const trace::TraceProvenance& origin) {
+std::vector<GlossaryTerm> circumstances(const trace::RunProvenance& origin) {
   std::vector<GlossaryTerm> terms;
   const auto add = [&](const char* term, const std::string& text) {
     if (!text.empty()) terms.push_back({term, text});

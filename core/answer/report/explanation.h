@@ -23,7 +23,7 @@ std::vector<GlossaryTerm> method(const Report& report);
 
 // The known ones of "Versions", "Machine" and "Date". The command is not among them: formats print it on its own line
 // to copy.
-std::vector<GlossaryTerm> circumstances(const trace::TraceProvenance& origin);
+std::vector<GlossaryTerm> circumstances(const trace::RunProvenance& origin);
 
 // Step time and peak of `row`, compared with the reference: "320.0 ms a step (1.28 × none), 12 GiB at the peak (24 GiB
 // less than none)".

@@ -9,9 +9,9 @@
 namespace memtune::report {
 
 // "train.py:41 (forward)".
-std::string place_text(const result::AllocationSite& line);
+std::string place_text(const result::AllocatingSourceLine& line);
 
 // The lines with most bytes, with their source.
-std::string lines_text(const std::vector<result::AllocationSite>& lines);
+std::string lines_text(const std::vector<result::AllocatingSourceLine>& lines);
 
 }  // namespace memtune::report

@@ -24,7 +24,7 @@ std::string pieces_text(const OutOfMemory& oom) { return format_bytes(oom.reserv
 // The largest one.
 std::string untrained_model(const OutOfMemory& oom) {
   const auto found = std::ranges::find_if(
-      oom.models, [](const result::OomResidentModel& model) { return model.with_gradients && !model.trained; });
+      oom.models, [](const result::OomLoadedModel& model) { return model.with_gradients && !model.trained; });
   return found == oom.models.end() ? "" : found->name;
 }
 

@@ -21,7 +21,7 @@ bool has_predictions(const Report& report) {
 }
 
 std::string predictions_text(const Report& report) {
-  const result::PredictionErrors errors = result::prediction_errors(report.rows);
+  const result::PredictionErrorSummary errors = result::prediction_errors(report.rows);
   if (errors.trials == 0) return "";
   const auto failed =
       std::ranges::count_if(report.rows, [](const TrialRow& row) { return row.predicted && !worked(row); });

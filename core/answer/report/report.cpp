@@ -28,7 +28,7 @@ Report printable(Report report) {
   clean(report.version, report.model, report.device, report.settings, report.reshard, report.shard_flags);
   clean(report.recommendation.reason, report.trainer, report.no_plan);
   clean_names(report.reference, report.recommendation.strategy, report.own_config, report.own_strategy);
-  trace::TraceProvenance& origin = report.origin;
+  trace::RunProvenance& origin = report.origin;
   clean(origin.written, origin.command, origin.model, origin.memtune, origin.torch, origin.driver, origin.machine);
   for (std::string& note : report.notes) clean(note);
   for (findings::Finding& finding : report.findings)
@@ -41,18 +41,20 @@ Report printable(Report report) {
       clean_names(m.growth->owner, m.growth->line.file, m.growth->line.function, m.growth->line.inner,
                   m.growth->line.text);
     if (m.oom) {
-      for (result::AllocationSite& line : m.oom->lines) clean_names(line.file, line.function, line.inner, line.text);
-      for (result::OomResidentModel& model : m.oom->models) clean_names(model.name);
-      for (result::TrainerSettingSyntax& words : m.oom->words) clean_names(words.setting), clean(words.text);
+      for (result::AllocatingSourceLine& line : m.oom->lines)
+        clean_names(line.file, line.function, line.inner, line.text);
+      for (result::OomLoadedModel& model : m.oom->models) clean_names(model.name);
+      for (result::SettingInTrainerSyntax& words : m.oom->words) clean_names(words.setting), clean(words.text);
       clean_names(m.oom->trainer);
       clean_names(m.oom->where.file, m.oom->where.function, m.oom->where.inner, m.oom->where.text);
     }
     if (m.memory) {
-      for (result::AllocationSite& line : m.memory->lines) clean_names(line.file, line.function, line.inner, line.text);
-      for (result::MemoryOfModule& module : m.memory->modules) clean_names(module.name);
+      for (result::AllocatingSourceLine& line : m.memory->lines)
+        clean_names(line.file, line.function, line.inner, line.text);
+      for (result::MemoryOfModuleGroup& module : m.memory->modules) clean_names(module.name);
       clean_names(m.memory->paths);
     }
-    for (result::RoundMeasurement& round : m.rounds) clean_names(round.base);
+    for (result::SweepRoundMeasurement& round : m.rounds) clean_names(round.base);
     for (std::string& word : row.command) clean(word);
     for (result::StateSaveMeasurement& save : row.saves) clean_names(save.mode), clean(save.reason, save.no_slowdown);
   }

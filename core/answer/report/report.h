@@ -7,7 +7,7 @@
 
 #include "core/answer/findings/findings.h"
 #include "core/answer/result/recommend.h"
-#include "core/record/trace/trace_provenance.h"
+#include "core/record/trace/run_provenance.h"
 
 namespace memtune::report {
 
@@ -15,7 +15,7 @@ struct Report {
   std::string version;             // memtune's own
   std::string model;               // "model.pt", "decoder-tiny (profile)"
   std::string device;              // "NVIDIA H200", "CPU (2 cores)"
-  trace::TraceProvenance origin;   // of the sweep
+  trace::RunProvenance origin;     // of the sweep
   std::string settings;            // one line: inputs, loss, optimizer, dtype; may be empty
   std::string reference = "none";  // strategy that the others are compared with
   std::string own_config = {};     // the user's config that defined the training, "mine.yml"; "": none

@@ -35,9 +35,9 @@ constexpr double kBusy = 0.25;  // share of the cores; above it, other processes
 
 // Shows the round with the highest load from other processes.
 std::string busy_cores(const Report& report) {
-  const result::RoundMeasurement* most = nullptr;
+  const result::SweepRoundMeasurement* most = nullptr;
   for (const TrialRow& row : report.rows)
-    for (const result::RoundMeasurement& round : row.measurement.rounds)
+    for (const result::SweepRoundMeasurement& round : row.measurement.rounds)
       if (round.cores > 0 && (!most || round.other_cores > most->other_cores)) most = &round;
   if (!most) return "";
   const auto cores = static_cast<double>(most->cores);
@@ -50,7 +50,8 @@ std::string busy_cores(const Report& report) {
 std::string busy_gpu(const Report& report) {
   int64_t most = 0;
   for (const TrialRow& row : report.rows)
-    for (const result::RoundMeasurement& round : row.measurement.rounds) most = std::max(most, round.gpu_processes);
+    for (const result::SweepRoundMeasurement& round : row.measurement.rounds)
+      most = std::max(most, round.gpu_processes);
   if (most == 0) return "";
   return std::to_string(most) + (most == 1 ? " other process was" : " other processes were") +
          " on the GPU during trials; times and free memory may be affected";

@@ -22,6 +22,6 @@ std::vector<SweepDiffRow> diff(std::span<const TrialRow> a, std::span<const Tria
   return rows;
 }
 
-bool may_be_equal(const StepTime& a, const StepTime& b) { return a.low <= b.high && b.low <= a.high; }
+bool may_be_equal(const StepTimeStats& a, const StepTimeStats& b) { return a.low <= b.high && b.low <= a.high; }
 
 }  // namespace memtune::result

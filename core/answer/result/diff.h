@@ -23,6 +23,6 @@ struct SweepDiffRow {
 std::vector<SweepDiffRow> diff(std::span<const TrialRow> a, std::span<const TrialRow> b);
 
 // Whether the intervals of the medians overlap, so that no difference can be claimed.
-bool may_be_equal(const StepTime& a, const StepTime& b);
+bool may_be_equal(const StepTimeStats& a, const StepTimeStats& b);
 
 }  // namespace memtune::result

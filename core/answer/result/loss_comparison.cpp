@@ -21,7 +21,7 @@ double rounding(const std::string& dtype) {
 size_t common_steps(const Measurement& a, const Measurement& b) {
   size_t steps = std::numeric_limits<size_t>::max();
   for (const Measurement* each : {&a, &b})
-    for (const RoundMeasurement& round : each->rounds) steps = std::min(steps, round.loss.size());
+    for (const SweepRoundMeasurement& round : each->rounds) steps = std::min(steps, round.loss.size());
   return a.rounds.empty() || b.rounds.empty() ? 0 : steps;
 }
 
@@ -31,7 +31,7 @@ struct Range {
 
 Range range_of(const Measurement& m, size_t step) {
   Range range;
-  for (const RoundMeasurement& round : m.rounds) {
+  for (const SweepRoundMeasurement& round : m.rounds) {
     range.low = std::min(range.low, round.loss[step]);
     range.high = std::max(range.high, round.loss[step]);
   }
@@ -78,7 +78,7 @@ LossComparison compare_losses(const Measurement& m, const Measurement& base) {
     if (!std::isfinite(range.low) || !std::isfinite(range.high)) continue;
     const double size = std::max(std::abs(range.low), std::abs(range.high));
     const double allowed = kOfRuns * (range.high - range.low) + static_cast<double>(step + 1) * unit * size;
-    for (const RoundMeasurement& round : m.rounds) {
+    for (const SweepRoundMeasurement& round : m.rounds) {
       const double beyond = distance(round.loss[step], range);
       const double share = allowed > 0 ? beyond / allowed : beyond > 0 ? std::numeric_limits<double>::infinity() : 0;
       if (share <= nearest) continue;

@@ -84,12 +84,12 @@ Measurement merge_ranks(std::span<const Measurement> ranks) {
   return all;
 }
 
-TrainingRunResult merge_ranks(std::span<const TrainingRunResult> ranks) {
-  TrainingRunResult all = ranks.front();
-  for (const TrainingRunResult& rank : ranks) all.step_ms = std::max(all.step_ms, rank.step_ms);
+ResumableTrainingResult merge_ranks(std::span<const ResumableTrainingResult> ranks) {
+  ResumableTrainingResult all = ranks.front();
+  for (const ResumableTrainingResult& rank : ranks) all.step_ms = std::max(all.step_ms, rank.step_ms);
   all.samples_per_s = all.tokens_per_s = 0;
   for (size_t i = 0; i < ranks.size(); ++i) {
-    const TrainingRunResult& rank = ranks[i];
+    const ResumableTrainingResult& rank = ranks[i];
     const double slower = all.step_ms > 0 ? rank.step_ms / all.step_ms : 0;
     all.samples_per_s += rank.samples_per_s * slower;
     all.tokens_per_s += rank.tokens_per_s * slower;

@@ -16,7 +16,7 @@ Measurement merge_ranks(std::span<const Measurement> ranks);
 
 // Takes the slowest rank's times, the maximum of host memory and the sum of bytes. A save that failed on one rank has
 // failed. Losses are equal on all ranks already.
-TrainingRunResult merge_ranks(std::span<const TrainingRunResult> ranks);
+ResumableTrainingResult merge_ranks(std::span<const ResumableTrainingResult> ranks);
 // Merges save measurements in the same way.
 StateSaveMeasurement merge_ranks(std::span<const StateSaveMeasurement> ranks);
 

@@ -44,9 +44,9 @@ using C = CommunicationStats;
 constexpr int kForLeast = MetricDefinition::kForLeast;
 
 constexpr MetricDefinition kFigures[] = {
-    plain<within<&M::step_ms, &StepTime::median>>("step_ms", "step ms", MetricUnit::ms, kForLeast),
-    plain<within<&M::step_ms, &StepTime::low>>("step_ms_low", "step ms, low", MetricUnit::ms, kForLeast),
-    plain<within<&M::step_ms, &StepTime::high>>("step_ms_high", "step ms, high", MetricUnit::ms, kForLeast),
+    plain<within<&M::step_ms, &StepTimeStats::median>>("step_ms", "step ms", MetricUnit::ms, kForLeast),
+    plain<within<&M::step_ms, &StepTimeStats::low>>("step_ms_low", "step ms, low", MetricUnit::ms, kForLeast),
+    plain<within<&M::step_ms, &StepTimeStats::high>>("step_ms_high", "step ms, high", MetricUnit::ms, kForLeast),
     plain<within<&M::peak_bytes, &PeakMemory::allocated>>("peak_allocated_bytes", "peak", MetricUnit::bytes, 2),
     plain<within<&M::peak_bytes, &PeakMemory::reserved>>("peak_reserved_bytes", "reserved", MetricUnit::bytes, 2),
     plain<within<&M::peak_bytes, &PeakMemory::device>>("peak_device_bytes", "device", MetricUnit::bytes, 2),

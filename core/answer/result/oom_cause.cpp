@@ -28,18 +28,18 @@ constexpr std::array<std::string_view, 6> kLossWords = {"logits",      "lm_head"
 constexpr std::array<std::string_view, 5> kAttentionWords = {"attn_weights", "attention_probs", "eager_attention",
                                                              "scores", "softmax"};
 
-bool has_any(const AllocationSite& line, std::span<const std::string_view> words) {
+bool has_any(const AllocatingSourceLine& line, std::span<const std::string_view> words) {
   std::string all = line.text + " " + line.function + " " + line.inner;
   std::ranges::transform(all, all.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return std::ranges::any_of(words, [&](std::string_view word) { return all.find(word) != std::string::npos; });
 }
 
-bool is_loss(const AllocationSite& line) { return has_any(line, kLossWords); }
-bool is_attention(const AllocationSite& line) { return has_any(line, kAttentionWords) && !is_loss(line); }
+bool is_loss(const AllocatingSourceLine& line) { return has_any(line, kLossWords); }
+bool is_attention(const AllocatingSourceLine& line) { return has_any(line, kAttentionWords) && !is_loss(line); }
 
-int64_t bytes_of(const OutOfMemory& oom, bool (*of)(const AllocationSite&)) {
+int64_t bytes_of(const OutOfMemory& oom, bool (*of)(const AllocatingSourceLine&)) {
   int64_t sum = of(oom.where) ? oom.requested_bytes : 0;
-  for (const AllocationSite& line : oom.lines)  // of a folder that may be untrusted
+  for (const AllocatingSourceLine& line : oom.lines)  // of a folder that may be untrusted
     if (of(line)) sum = std::min(kMaxBytes, sum + std::clamp(line.bytes, int64_t{0}, kMaxBytes));
   return sum;
 }
@@ -58,8 +58,8 @@ bool by_fragmentation(const OutOfMemory& oom) {
 }
 
 bool by_second_copy(const OutOfMemory& oom) {
-  for (const OomResidentModel& copy : oom.models)
-    for (const OomResidentModel& other : oom.models)
+  for (const OomLoadedModel& copy : oom.models)
+    for (const OomLoadedModel& other : oom.models)
       if (&copy != &other && !copy.trained && copy.name == other.name && copy.bytes == other.bytes &&
           copy.bytes >= oom.limit_bytes / kCopyShare)
         return true;
@@ -68,8 +68,8 @@ bool by_second_copy(const OutOfMemory& oom) {
 
 // An optimizer that has float32 copies of all parameters trains the model too, and no model on the device is its own.
 bool by_untrained(const OutOfMemory& oom) {
-  return std::ranges::any_of(oom.models, &OomResidentModel::trained) &&
-         std::ranges::any_of(oom.models, [&](const OomResidentModel& model) {
+  return std::ranges::any_of(oom.models, &OomLoadedModel::trained) &&
+         std::ranges::any_of(oom.models, [&](const OomLoadedModel& model) {
            return model.with_gradients && !model.trained && model.bytes >= oom.limit_bytes / kCopyShare;
          });
 }

@@ -84,8 +84,8 @@ constexpr LibraryWords kLibraries[] = {
 
 bool has_line_in(const OutOfMemory& oom, std::string_view folder) {
   return oom.where.file.find(folder) != std::string::npos ||
-         std::ranges::any_of(oom.lines,
-                             [&](const AllocationSite& line) { return line.file.find(folder) != std::string::npos; });
+         std::ranges::any_of(
+             oom.lines, [&](const AllocatingSourceLine& line) { return line.file.find(folder) != std::string::npos; });
 }
 
 // The setting in "{setting}"; "": the text has none.
@@ -95,7 +95,7 @@ std::string setting_in(const std::string& text) {
 }
 
 std::string words_of(std::string_view setting, const OutOfMemory& oom) {
-  const auto own = std::ranges::find(oom.words, setting, &TrainerSettingSyntax::setting);
+  const auto own = std::ranges::find(oom.words, setting, &SettingInTrainerSyntax::setting);
   if (own != oom.words.end()) return own->text;
   const LibraryWords* found = std::ranges::find_if(kLibraries, [&](const LibraryWords& words) {
     return words.setting == setting && has_line_in(oom, words.folder);

@@ -21,7 +21,7 @@ double quantile(size_t freedom, ConfidenceIntervalLevel confidence) {
 }
 
 // Logarithm of the ratio to the baseline of the same round; NaN if one of them was not measured.
-double log_ratio(const RoundMeasurement& round) {
+double log_ratio(const SweepRoundMeasurement& round) {
   return round.base_ms > 0 && round.step_ms.median > 0 ? std::log(round.step_ms.median / round.base_ms) : std::nan("");
 }
 
@@ -39,7 +39,7 @@ std::vector<double> log_ratios(const Measurement& m, const Measurement& base) {
   return logs;
 }
 
-StepTimeRatioEstimate of_medians(const StepTime& step, double base_ms) {
+StepTimeRatioEstimate of_medians(const StepTimeStats& step, double base_ms) {
   const double low = step.low > 0 ? step.low : step.median, high = step.high > 0 ? step.high : step.median;
   return {step.median / base_ms, low / base_ms, high / base_ms};
 }
@@ -70,13 +70,13 @@ StepTimeRatioEstimate ratio_of(const Measurement& m, const Measurement& base, Co
   return {std::exp(mean), std::exp(mean - half), std::exp(mean + half)};
 }
 
-void add_round(size_t index, const Measurement& round, const RoundMeasurement& beside, Measurement& to) {
+void add_round(size_t index, const Measurement& round, const SweepRoundMeasurement& beside, Measurement& to) {
   to.rounds.resize(std::max(to.rounds.size(), index + 1));
   to.rounds[index] = beside;
   to.rounds[index].step_ms = round.step_ms;
   to.rounds[index].loss = round.loss;
   std::vector<double> samples;
-  for (const RoundMeasurement& each : to.rounds)
+  for (const SweepRoundMeasurement& each : to.rounds)
     samples.insert(samples.end(), each.step_ms.samples.begin(), each.step_ms.samples.end());
   const double before_ms = to.step_ms.median;
   to.step_ms = summarize(std::move(samples));

@@ -26,6 +26,6 @@ StepTimeRatioEstimate ratio_of(const Measurement& measurement, const Measurement
 bool have_rounds_in_common(const Measurement& a, const Measurement& b);
 
 // Merges round `index` (from 0) into earlier rounds: step times use the samples of all rounds, peaks the maximum.
-void add_round(size_t index, const Measurement& round, const RoundMeasurement& beside, Measurement& to);
+void add_round(size_t index, const Measurement& round, const SweepRoundMeasurement& beside, Measurement& to);
 
 }  // namespace memtune::result

@@ -35,7 +35,7 @@ constexpr AdviceRule kRules[] = {
 };
 
 std::string setting_text(const AdviceRule& rule, const TrainingPhaseTimeShares& shares) {
-  const auto own = std::ranges::find(shares.words, rule.setting, &TrainerSettingSyntax::setting);
+  const auto own = std::ranges::find(shares.words, rule.setting, &SettingInTrainerSyntax::setting);
   std::string text = own == shares.words.end() ? rule.own : own->text;
   if (rule.share == &TrainingPhaseTimeShares::data)
     text += ", " + std::to_string(shares.loader_workers + kMoreWorkers) + " instead of " +

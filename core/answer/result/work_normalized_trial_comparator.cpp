@@ -76,7 +76,7 @@ const char* WorkNormalizedTrialComparator::unit() const { return kWorks[static_c
 
 // The row that this row's rounds were compared with; the row itself if there is none.
 const TrialRow* WorkNormalizedTrialComparator::base_of(const TrialRow& row) const {
-  const std::vector<RoundMeasurement>& rounds = row.measurement.rounds;
+  const std::vector<SweepRoundMeasurement>& rounds = row.measurement.rounds;
   const auto found = std::ranges::find_if(rows_, [&](const TrialRow* other) {
     return !rounds.empty() && same_axes(*other, row) && other->measurement.strategy == rounds.front().base;
   });

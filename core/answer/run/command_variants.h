@@ -32,7 +32,7 @@ struct SkippedVariant {
 };
 
 // Stored in sweep.json.
-struct CommandSweepRecord {
+struct CommandVariantsRecord {
   std::vector<std::string> command;      // as typed, with its placeholders
   std::string trainer;                   // "": none
   std::vector<CommandVariant> variants;  // the first is the baseline
@@ -43,22 +43,23 @@ struct CommandSweepRecord {
   std::string no_plan = {};             // why no variant runs under a plan, if one was looked for
   std::vector<std::string> notes = {};  // for the user
 };
-void to_json(nlohmann::json& json, const CommandSweepRecord& sweep);  // leaves out the content of files
-void from_json(const nlohmann::json& json, CommandSweepRecord& sweep);
+void to_json(nlohmann::json& json, const CommandVariantsRecord& sweep);  // leaves out the content of files
+void from_json(const nlohmann::json& json, CommandVariantsRecord& sweep);
 
 // An axis of --try, "batch=4;8": a placeholder and the values for it.
-struct VariantAxis {
+struct CommandVariantAxis {
   std::string name;
   std::vector<std::string> values;
   bool changes_training = false;  // --allow: losses of different values are not compared
 };
-VariantAxis parse_axis(const std::string& text);  // throws UsageError
+CommandVariantAxis parse_axis(const std::string& text);  // throws UsageError
 
 // Combines each of `variants` with all combinations of values, the first value of each axis first. "a=1, b=2" is
 // appended to the name. A word that becomes empty is dropped. ${NAME} belongs to the shell and is no placeholder.
 // {folder} needs no axis. Throws UsageError for a placeholder without an axis, an axis without a placeholder, two
 // variants of one name, or too many variants.
-std::vector<CommandVariant> expand(const std::vector<CommandVariant>& variants, const std::vector<VariantAxis>& axes);
+std::vector<CommandVariant> expand(const std::vector<CommandVariant>& variants,
+                                   const std::vector<CommandVariantAxis>& axes);
 
 // True if one of the words contains {NAME}.
 bool has_placeholder(const std::vector<std::string>& command, const std::string& name);

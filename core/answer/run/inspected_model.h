@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/plan/facts/program_facts.h"
-#include "core/record/trace/trace_provenance.h"
+#include "core/record/trace/run_provenance.h"
 
 namespace memtune::sweep {
 
@@ -13,7 +13,7 @@ struct InspectedModel {
   plan::ProgramFacts program;
   std::vector<std::string> inputs;  // as specs, with guessed shapes filled in
   std::string loss;
-  trace::TraceProvenance origin;  // versions and machine of the process that inspected the model
+  trace::RunProvenance origin;  // versions and machine of the process that inspected the model
 };
 
 }  // namespace memtune::sweep

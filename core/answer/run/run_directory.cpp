@@ -38,7 +38,7 @@ std::optional<int64_t> optional_from_json(const json& value) {
   return value.is_null() ? std::nullopt : std::optional(whole(value, 0));
 }
 
-json to_json(const TrialRecord& spec) {
+json to_json(const SweepTrialEntry& spec) {
   json value = {{"strategy", spec.strategy},
                 {"batch", optional_to_json(spec.batch)},
                 {"sequence", optional_to_json(spec.sequence)},
@@ -50,9 +50,9 @@ json to_json(const TrialRecord& spec) {
   return value;
 }
 
-TrialRecord spec_from_json(const json& value) {
-  TrialRecord spec{value.at("strategy"), optional_from_json(value.at("batch")),
-                   optional_from_json(value.at("sequence")), value.at("key"), value.at("folder")};
+SweepTrialEntry spec_from_json(const json& value) {
+  SweepTrialEntry spec{value.at("strategy"), optional_from_json(value.at("batch")),
+                       optional_from_json(value.at("sequence")), value.at("key"), value.at("folder")};
   if (!spec.folder.empty() && !is_trial_folder(spec.folder))
     throw UsageError("'" + spec.folder + "' is no folder of a trial");
   if (value.contains("saves")) value.at("saves").get_to(spec.saves);
@@ -76,12 +76,12 @@ SweepRecord record_from_json(const json& value) {
   record.model = value.at("model");
   record.machine = value.at("machine");
   if (value.contains("command")) {
-    record.command = value.at("command").get<CommandSweepRecord>();
+    record.command = value.at("command").get<CommandVariantsRecord>();
   } else {
     record.request = value.at("request").get<plan::TrialRequest>();
     record.facts = {value.at("facts").get<plan::ProgramFacts>(), value.at("inputs"), value.at("loss"), {}};
   }
-  if (value.contains("origin")) record.origin = value.at("origin").get<trace::TraceProvenance>();
+  if (value.contains("origin")) record.origin = value.at("origin").get<trace::RunProvenance>();
   record.budget_bytes = whole_at(value, "budget_bytes", 0, kMaxBytes);
   record.goal = result::parse_goal(value.at("goal"));
   if (value.contains("global_batch")) record.global_batch = whole_at(value, "global_batch", 0);
@@ -195,7 +195,7 @@ void RunDirectory::remove_inspections() const {
 
 void RunDirectory::write_record(const SweepRecord& record) const {
   json trials = json::array();
-  for (const TrialRecord& spec : record.trials) trials.push_back(to_json(spec));
+  for (const SweepTrialEntry& spec : record.trials) trials.push_back(to_json(spec));
   json value = {{"format", record.command ? kFormat : kModelFormat},
                 {"version", MEMTUNE_VERSION},
                 {"model", record.model},
@@ -251,7 +251,7 @@ std::optional<result::Measurement> RunDirectory::read_measurement(const std::str
   return std::nullopt;
 }
 
-std::string RunDirectory::new_folder(const TrialRecord& spec) const {
+std::string RunDirectory::new_folder(const SweepTrialEntry& spec) const {
   int highest = 0;
   std::error_code none;
   for (const auto& entry : std::filesystem::directory_iterator(root_ / "trials", none)) {

@@ -33,7 +33,7 @@
 namespace memtune::sweep {
 
 // One trial of a sweep. SweepRecord lists them in the order of running.
-struct TrialRecord {
+struct SweepTrialEntry {
   std::string strategy;
   std::optional<int64_t> batch, sequence;  // set only for an axis
   std::string key;
@@ -47,11 +47,11 @@ struct TrialRecord {
 struct SweepRecord {
   std::string model;  // for messages: "model.pt", "small (profile)"
   std::string machine;
-  std::optional<CommandSweepRecord> command;  // set for sweeps of a command, which have no request and no facts
-  plan::TrialRequest request;                 // the part that all trials share
-  InspectedModel facts;                       // at the first setting
-  trace::TraceProvenance origin;              // of the run that measured last; empty in older files
-  std::vector<TrialRecord> trials;
+  std::optional<CommandVariantsRecord> command;  // set for sweeps of a command, which have no request and no facts
+  plan::TrialRequest request;                    // the part that all trials share
+  InspectedModel facts;                          // at the first setting
+  trace::RunProvenance origin;                   // of the run that measured last; empty in older files
+  std::vector<SweepTrialEntry> trials;
   int64_t budget_bytes = 0;  // 0: none
   result::Goal goal = result::Goal::throughput;
   int64_t global_batch = 0;              // samples per step, reached by gradient accumulation; 0: a step is one batch
@@ -94,7 +94,7 @@ class RunDirectory {
   std::optional<result::Measurement> read_measurement(const std::string& folder) const;
 
   // "trials/3-checkpoint-full", with a number that no folder has yet.
-  std::string new_folder(const TrialRecord& spec) const;
+  std::string new_folder(const SweepTrialEntry& spec) const;
 
  private:
   std::filesystem::path root_;

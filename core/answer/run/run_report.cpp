@@ -17,9 +17,9 @@ namespace memtune::sweep {
 namespace {
 
 // "1|2|4" if an axis has several values.
-std::string axis_text(const SweepRecord& record, std::optional<int64_t> TrialRecord::*axis) {
+std::string axis_text(const SweepRecord& record, std::optional<int64_t> SweepTrialEntry::*axis) {
   std::set<int64_t> values;
-  for (const TrialRecord& trial : record.trials)
+  for (const SweepTrialEntry& trial : record.trials)
     if (trial.*axis) values.insert(*(trial.*axis));
   std::vector<std::string> texts;
   for (const int64_t value : values) texts.push_back(std::to_string(value));
@@ -44,7 +44,7 @@ std::string steps_text(int steps, int warmup, size_t most_rounds) {
   return text(steps, "measured") + " after " + text(warmup, "warm-up") + rounds;
 }
 
-std::string settings_line(const CommandSweepRecord& command, size_t most_rounds) {
+std::string settings_line(const CommandVariantsRecord& command, size_t most_rounds) {
   return (command.trainer.empty() ? "" : command.trainer + ", ") +
          (command.memory_cap_bytes > 0 ? "memory cap " + format_bytes(command.memory_cap_bytes) + ", " : "") +
          steps_text(command.steps, command.warmup, most_rounds);
@@ -53,8 +53,8 @@ std::string settings_line(const CommandSweepRecord& command, size_t most_rounds)
 std::string settings_line(const SweepRecord& record, size_t most_rounds) {
   if (record.command) return settings_line(*record.command, most_rounds);
   const plan::TrainingSettings& training = record.request.training;
-  const std::string batches = axis_text(record, &TrialRecord::batch),
-                    sequences = axis_text(record, &TrialRecord::sequence);
+  const std::string batches = axis_text(record, &SweepTrialEntry::batch),
+                    sequences = axis_text(record, &SweepTrialEntry::sequence);
   std::vector<std::string> parts;
   for (const std::string& input : record.facts.inputs) parts.push_back(with_axes(input, batches, sequences));
   if (!record.facts.loss.empty()) parts.push_back("loss " + record.facts.loss);
@@ -98,9 +98,9 @@ std::string reference_of(const report::Report& report) {
 }
 
 // Each note once. Notes that only some trials have are prefixed with the names of these.
-std::vector<std::string> notes_of(const std::vector<TrialRecord>& trials) {
+std::vector<std::string> notes_of(const std::vector<SweepTrialEntry>& trials) {
   std::vector<std::pair<std::string, std::vector<std::string>>> notes;
-  for (const TrialRecord& trial : trials)
+  for (const SweepTrialEntry& trial : trials)
     for (const std::string& note : trial.notes) {
       auto found = std::ranges::find(notes, note, &std::pair<std::string, std::vector<std::string>>::first);
       if (found == notes.end()) found = notes.insert(found, {note, {}});
@@ -112,7 +112,7 @@ std::vector<std::string> notes_of(const std::vector<TrialRecord>& trials) {
   return lines;
 }
 
-void find_effects(const CommandSweepRecord& sweep, report::Report& report) {
+void find_effects(const CommandVariantsRecord& sweep, report::Report& report) {
   if (has_resident_peaks(report)) return;
   std::vector<std::string> likes;
   for (const result::TrialRow& row : report.rows) {
@@ -124,7 +124,7 @@ void find_effects(const CommandSweepRecord& sweep, report::Report& report) {
 
 // Adds the command and the files of each row, and compares its losses with those of the baseline.
 void add_command(const RunDirectory& directory, const SweepRecord& record, report::Report& report) {
-  const CommandSweepRecord& sweep = *record.command;
+  const CommandVariantsRecord& sweep = *record.command;
   report.planned = !sweep.native.empty();
   report.trainer = sweep.trainer;
   report.no_plan = sweep.no_plan;
@@ -132,7 +132,7 @@ void add_command(const RunDirectory& directory, const SweepRecord& record, repor
   for (size_t i = 0; i < report.rows.size(); ++i) {
     result::TrialRow& row = report.rows[i];
     const std::string& name = row.measurement.strategy;
-    const auto trial = std::ranges::find(record.trials, name, &TrialRecord::strategy);
+    const auto trial = std::ranges::find(record.trials, name, &SweepTrialEntry::strategy);
     const auto variant = std::ranges::find(sweep.variants, name, &CommandVariant::name);
     if (trial != record.trials.end() && variant != sweep.variants.end())
       row.command = with_paths(*variant, (directory / trial->folder).string());
@@ -164,7 +164,8 @@ void add_command(const RunDirectory& directory, const SweepRecord& record, repor
 std::string not_reached(const SweepRecord& record, const report::Report& report) {
   const auto count = std::ranges::count_if(report.rows, [&](const result::TrialRow& row) {
     return row.measurement.outcome == result::Outcome::skipped &&
-           std::ranges::find(record.trials, row.measurement.strategy, &TrialRecord::strategy) != record.trials.end();
+           std::ranges::find(record.trials, row.measurement.strategy, &SweepTrialEntry::strategy) !=
+               record.trials.end();
   });
   if (count == 0) return "";
   return std::to_string(count) + " of " + std::to_string(record.trials.size()) +
@@ -196,7 +197,7 @@ report::Report make_report(const RunDirectory& directory, const SweepRecord& rec
   if (record.request.training.ranks > 1) put_sharding(record.request.training, report);
   report.notes = record.facts.program.notes;
   if (std::string untested = untested_engines(record); !untested.empty()) report.notes.push_back(std::move(untested));
-  for (const TrialRecord& spec : record.trials) {
+  for (const SweepTrialEntry& spec : record.trials) {
     if (auto measurement = directory.read_measurement(spec.folder)) {
       if (!measurement->device.empty()) report.device = measurement->device;
       report.emulated |= measurement->emulated;

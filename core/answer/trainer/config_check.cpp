@@ -181,7 +181,7 @@ class Checker {
         result_.notes.push_back(package + " calls " + rename.from + " " + rename.to + " and may give up the old name");
     }
     for (const SettingAxis& axis : known_.profile.axes)
-      for (const SettingAxisChoice& choice : axis.choices)
+      for (const SettingAxisOption& choice : axis.choices)
         if (!in_range(choice.range, known_.releases)) check_choice(choice);
     for (const auto& [key, setting] : known_.profile.settings)
       if (!in_range(setting.range, known_.releases) && own_.is_user_set(key)) add_of_release(key, *setting.range);
@@ -190,7 +190,7 @@ class Checker {
   bool is_set(const std::string& top) const { return own_.whole().contains(top); }
 
   // Reports keys that only other releases have.
-  void check_choice(const SettingAxisChoice& choice) {
+  void check_choice(const SettingAxisOption& choice) {
     for (const auto& [key, value] : choice.changes) {
       if (!value || key.find('.') == std::string::npos || !own_.is_user_set(key)) continue;
       if (own_.value(key) == own_.fallback(key)) continue;

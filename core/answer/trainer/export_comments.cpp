@@ -20,7 +20,7 @@ using result::Measurement;
 using result::TrialRow;
 
 std::string step_text(const TrialRow& row, const TrialRow* base) {
-  const result::StepTime& step = row.measurement.step_ms;
+  const result::StepTimeStats& step = row.measurement.step_ms;
   std::string text =
       "step " + fixed(step.median, 1) + " ms (" + fixed(step.low, 1) + " to " + fixed(step.high, 1) + ")";
   if (base && base != &row && base->measurement.step_ms.median > 0) {

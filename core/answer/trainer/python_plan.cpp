@@ -4,7 +4,7 @@
 #include <set>
 #include <utility>
 
-#include "core/answer/trainer/block_tensor_placements.h"
+#include "core/answer/trainer/block_group_tensor_placements.h"
 #include "core/answer/trainer/export_comments.h"
 #include "core/answer/trainer/python_plan_data.h"
 #include "core/base/error.h"
@@ -39,20 +39,20 @@ int64_t hidden_bytes(const PythonPlanBlockPlacements& treated, const result::Tri
 // Words of the template's marks that hold for a file.
 using Words = std::set<std::string_view>;
 
-bool offloads_activations(const FunctionTensorPlacements& places) {
+bool offloads_activations(const TorchFunctionTensorPlacements& places) {
   return places.result == plan::TensorPlacement::host || places.own == plan::TensorPlacement::host;
 }
 
-bool offloads_activations(const BlockTensorPlacements& block_policy) {
+bool offloads_activations(const BlockGroupTensorPlacements& block_policy) {
   return offloads_activations(block_policy.others) ||
          std::any_of(block_policy.functions.begin(), block_policy.functions.end(),
                      [](const auto& function) { return offloads_activations(function.second); });
 }
 
 bool offloads_activations(const PythonPlanBlockPlacements& treated) {
-  return treated.offloads_input || std::ranges::any_of(treated.block_policies, [](const BlockTensorPlacements& one) {
-           return offloads_activations(one);
-         });
+  return treated.offloads_input ||
+         std::ranges::any_of(treated.block_policies,
+                             [](const BlockGroupTensorPlacements& one) { return offloads_activations(one); });
 }
 
 // Appends the lines of a part whose marks hold, with the parts that it includes.
@@ -89,7 +89,7 @@ std::optional<PythonPlanOffloadedStates> states_of(const plan::Plan& plan, const
   if (running == ExecutionMode::compiled)
     throw UsageError(name + "parameters and optimizer states, which works with eager blocks only: leave out --compile");
   PythonPlanOffloadedStates states{.deferred = row.passes > 1 || report.clips_gradients};
-  for (const plan::StatePlacement& place : plan.states) {
+  for (const plan::UnitStatePlacement& place : plan.states) {
     const bool parameters = place.parameters == plan::TensorPlacement::host;
     if (place.unit == plan::kOutsideUnits) {
       if (offloads_outside_parameters(plan))
@@ -175,7 +175,7 @@ bool is_comments(const std::string& text) {
 }  // namespace
 
 bool offloads_outside_parameters(const plan::Plan& plan) {
-  return std::ranges::any_of(plan.states, [](const plan::StatePlacement& place) {
+  return std::ranges::any_of(plan.states, [](const plan::UnitStatePlacement& place) {
     return place.unit == plan::kOutsideUnits && place.parameters == plan::TensorPlacement::host;
   });
 }

@@ -10,7 +10,7 @@
 #include <system_error>
 #include <utility>
 
-#include "core/answer/trainer/trainer.h"
+#include "core/answer/trainer/trainer_batch_and_save_keys.h"
 #include "core/answer/trainer/trainers.h"
 #include "core/answer/trainer/user_trainer_settings.h"
 #include "core/base/bounds.h"
@@ -23,7 +23,7 @@ namespace memtune::trainer {
 namespace {
 
 using nlohmann::json;
-using result::TrainerSettingSyntax;
+using result::SettingInTrainerSyntax;
 
 // Flags of scripts without a trainer.
 constexpr std::array<std::string_view, 8> kBatchFlags = {"batch-size",
@@ -116,7 +116,7 @@ void find_config(const TrainerProfile& profile, TrainerCommandAndConfig& run) {
         run.config_name = word, run.config_text = read_file(word);
 }
 
-std::vector<TrainerSettingSyntax> words_of_trainer(TrainerCommandAndConfig run) {
+std::vector<SettingInTrainerSyntax> words_of_trainer(TrainerCommandAndConfig run) {
   ResolvedTrainer known = known_trainer(run.trainer, {});
   TrainerProfile& profile = known.profile;
   choose_arguments(profile, run.command);
@@ -124,7 +124,7 @@ std::vector<TrainerSettingSyntax> words_of_trainer(TrainerCommandAndConfig run) 
   const UserTrainerSettings settings(profile, run.config_text, run.config_name, run.command, known.releases,
                                      UserTrainerSettings::Absent::allowed);
   const KeyTexts texts(profile, settings);
-  std::vector<TrainerSettingSyntax> words;
+  std::vector<SettingInTrainerSyntax> words;
   for (const auto& [setting, text] : profile.remedies) {
     const json keys = parse_json(text);
     words.push_back({setting, keys.is_string() ? keys.get<std::string>() : texts.of(changes_of(keys))});
@@ -135,7 +135,7 @@ std::vector<TrainerSettingSyntax> words_of_trainer(TrainerCommandAndConfig run) 
 
 }  // namespace
 
-std::vector<TrainerSettingSyntax> remedy_words(const TrainerCommandAndConfig& run) {
+std::vector<SettingInTrainerSyntax> remedy_words(const TrainerCommandAndConfig& run) {
   if (std::ranges::find(trainers(), run.trainer) != trainers().end()) try {
       return words_of_trainer(run);
     } catch (const UsageError&) {  // the trainer itself reports what is wrong in a config
@@ -144,7 +144,7 @@ std::vector<TrainerSettingSyntax> remedy_words(const TrainerCommandAndConfig& ru
       return {};
     }
   const std::optional<std::string> batch = halved_flag(run.command);
-  return batch ? std::vector<TrainerSettingSyntax>{{"batch", *batch}} : std::vector<TrainerSettingSyntax>();
+  return batch ? std::vector<SettingInTrainerSyntax>{{"batch", *batch}} : std::vector<SettingInTrainerSyntax>();
 }
 
 }  // namespace memtune::trainer

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/record/measurement/trainer_setting_syntax.h"
+#include "core/record/measurement/setting_in_trainer_syntax.h"
 
 namespace memtune::trainer {
 
@@ -15,6 +15,6 @@ struct TrainerCommandAndConfig {
 };
 
 // A setting that cannot be made smaller has the text "". A config that cannot be read has no words.
-std::vector<result::TrainerSettingSyntax> remedy_words(const TrainerCommandAndConfig& run);
+std::vector<result::SettingInTrainerSyntax> remedy_words(const TrainerCommandAndConfig& run);
 
 }  // namespace memtune::trainer

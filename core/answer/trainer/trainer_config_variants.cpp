@@ -37,7 +37,7 @@ class SpaceMaker {
     known_[identity({})] = "own";
     space_.variants.push_back({"own", own_.with({}), {}, {}, like({})});
     for (const SettingAxis& axis : profile_.axes)
-      for (const SettingAxisChoice& choice : axis.choices) add_choice(axis, choice);
+      for (const SettingAxisOption& choice : axis.choices) add_choice(axis, choice);
     if (!profile_.micro_batch.empty())
       for (const BatchStep& step : kBatchSteps) add_batch(step);
     for (const std::string& combination : profile_.combinations) add_combination(combination);
@@ -98,7 +98,7 @@ class SpaceMaker {
     return meaning ? meaning->strategy : "";
   }
 
-  void add_choice(const SettingAxis& axis, const SettingAxisChoice& choice) {
+  void add_choice(const SettingAxis& axis, const SettingAxisOption& choice) {
     if (axis.allow == "optimizer" && !settings_.optimizer && !known_.contains(identity(choice.changes)))
       return skip(choice.name, "it changes training: --allow optimizer tries it");
     if (!in_range(choice.range, releases_)) return skip(choice.name, out_of(*choice.range));

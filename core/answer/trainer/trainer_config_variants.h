@@ -16,14 +16,14 @@ struct TrainerConfigVariant {
   std::string like;                    // memtune's most similar strategy; "": none
 };
 
-struct SkippedConfig {
+struct SkippedTrainerConfigVariant {
   std::string name, reason;
 };
 
 struct TrainerConfigVariants {
-  std::string file_name;                       // for the configs; "": no config file
-  std::vector<TrainerConfigVariant> variants;  // the user's own first, then single changes, then combinations
-  std::vector<SkippedConfig> skipped;          // not run, with the reason: excluded, no effect, equal to another
+  std::string file_name;                             // for the configs; "": no config file
+  std::vector<TrainerConfigVariant> variants;        // the user's own first, then single changes, then combinations
+  std::vector<SkippedTrainerConfigVariant> skipped;  // not run, with the reason: excluded, no effect, equal to another
 };
 
 struct TrainerConfigVariantOptions {

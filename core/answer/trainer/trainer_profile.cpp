@@ -34,9 +34,9 @@ PackageReleaseRange read_range(const json& json, const std::string& path) {
   return range;
 }
 
-ConfigKeySchema read_key(const json& json, const std::string& path) {
+ConfigValueSchema read_key(const json& json, const std::string& path) {
   JsonObjectReader object(json, path);
-  ConfigKeySchema setting;
+  ConfigValueSchema setting;
   object.read("kinds", setting.kinds);
   object.read("items", setting.items);
   for (const auto& bound : object.array("between")) setting.between.push_back(bound.get<int64_t>());
@@ -48,9 +48,9 @@ ConfigKeySchema read_key(const json& json, const std::string& path) {
   return setting;
 }
 
-SettingAxisChoice read_choice(const json& json, const std::string& path, const std::vector<std::string>& keys) {
+SettingAxisOption read_choice(const json& json, const std::string& path, const std::vector<std::string>& keys) {
   JsonObjectReader object(json, path);
-  SettingAxisChoice choice;
+  SettingAxisOption choice;
   object.read("name", choice.name);
   object.require({"name", "set"});
   for (const std::string& key : keys) choice.changes[key] = std::nullopt;

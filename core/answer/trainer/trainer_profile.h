@@ -25,7 +25,7 @@ struct PackageReleaseRange {
 };
 
 // The values that the trainer accepts for a key, its default, and the releases that have it.
-struct ConfigKeySchema {
+struct ConfigValueSchema {
   std::vector<std::string> kinds;
   JsonText fallback = "null";
   JsonText empty = "null";         // the value that the key without a value means; null: the default
@@ -36,7 +36,7 @@ struct ConfigKeySchema {
 
 using Changes = std::map<std::string, std::optional<JsonText>>;  // none: remove the key
 
-struct SettingAxisChoice {
+struct SettingAxisOption {
   std::string name;
   Changes changes;
   std::optional<PackageReleaseRange> range;
@@ -45,7 +45,7 @@ struct SettingAxisChoice {
 // One setting with several choices. A choice removes those keys of its axis that it does not set.
 struct SettingAxis {
   std::string allow;  // permission that the user must give; "": none
-  std::vector<SettingAxisChoice> choices;
+  std::vector<SettingAxisOption> choices;
 };
 
 // In the releases of `range`, the key `from` is called `to`. If `older`, `to` is a name that these releases also took.
@@ -103,7 +103,7 @@ struct TrainerProfile {
   std::map<std::string, std::string> arguments;  // for keys with another form of argument
   bool dotted = false;  // nested keys are arguments of their own; otherwise a mapping is one value
   std::map<std::string, std::string> releases;
-  std::map<std::string, ConfigKeySchema> settings;  // by dotted path
+  std::map<std::string, ConfigValueSchema> settings;  // by dotted path
   std::vector<KeyRename> renames;
   std::vector<SettingAxis> axes;
   std::string micro_batch, accumulation;     // keys; both may be ""

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <array>
 
-#include "core/answer/trainer/trainer.h"
+#include "core/answer/trainer/trainer_batch_and_save_keys.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 
@@ -14,18 +14,18 @@ namespace {
 std::string quoted(const std::string& text) { return '"' + text + '"'; }
 
 // Keys of transformers and trainers built on it.
-void save_by_steps(const TrainingStateSavePolicy& saving, ConfigChanges& to) {
+void save_by_steps(const RecommendedStateSaveSchedule& saving, ConfigChanges& to) {
   to.changes["save_strategy"] = quoted("steps");
   to.changes["save_steps"] = std::to_string(saving.every_steps);
   if (saving.keep_last > 0) to.changes["save_total_limit"] = std::to_string(saving.keep_last);
 }
 
-void save_transformers(const TrainingStateSavePolicy& saving, ConfigChanges& to) {
+void save_transformers(const RecommendedStateSaveSchedule& saving, ConfigChanges& to) {
   save_by_steps(saving, to);
   if (saving.keep_last == 0) to.notes.push_back("without save_total_limit all saves are kept");
 }
 
-void save_axolotl(const TrainingStateSavePolicy& saving, ConfigChanges& to) {
+void save_axolotl(const RecommendedStateSaveSchedule& saving, ConfigChanges& to) {
   save_by_steps(saving, to);
   to.notes.push_back("remove saves_per_epoch: axolotl refuses it with save_steps");
   if (saving.keep_last == 0)
@@ -33,7 +33,7 @@ void save_axolotl(const TrainingStateSavePolicy& saving, ConfigChanges& to) {
 }
 
 // torchtune saves at the end of an epoch and keeps all saves.
-void save_torchtune(const TrainingStateSavePolicy& saving, ConfigChanges& to) {
+void save_torchtune(const RecommendedStateSaveSchedule& saving, ConfigChanges& to) {
   const std::string steps = std::to_string(saving.every_steps);
   to.changes["enable_async_checkpointing"] = saving.mode > 0 ? "true" : "false";
   to.notes.push_back("enable_async_checkpointing acts in the recipe full_finetune_distributed only");
@@ -45,7 +45,7 @@ void save_torchtune(const TrainingStateSavePolicy& saving, ConfigChanges& to) {
 
 constexpr std::array kTorchtitanModes = {"disabled", "async", "async_with_pinned_mem"};  // order of kSaveModes
 
-void save_torchtitan(const TrainingStateSavePolicy& saving, ConfigChanges& to) {
+void save_torchtitan(const RecommendedStateSaveSchedule& saving, ConfigChanges& to) {
   const int64_t kept = saving.keep_last == 1 ? 2 : saving.keep_last;
   to.changes["checkpoint.enable"] = "true";
   to.changes["checkpoint.interval"] = std::to_string(saving.every_steps);
@@ -57,7 +57,7 @@ void save_torchtitan(const TrainingStateSavePolicy& saving, ConfigChanges& to) {
       "the last save of a run is synchronous, and has the model only unless last_save_model_only = false");
 }
 
-void save_megatron(const TrainingStateSavePolicy& saving, ConfigChanges& to) {
+void save_megatron(const RecommendedStateSaveSchedule& saving, ConfigChanges& to) {
   to.changes["save_interval"] = std::to_string(saving.every_steps);
   if (saving.mode > 0) {
     to.changes["async_save"] = "true";
@@ -71,7 +71,7 @@ void save_megatron(const TrainingStateSavePolicy& saving, ConfigChanges& to) {
 
 constexpr std::string_view kBatch = "per_device_train_batch_size", kAccumulate = "gradient_accumulation_steps";
 
-constexpr Trainer kTrainers[] = {
+constexpr TrainerBatchAndSaveKeys kTrainers[] = {
     {"torchtune", "batch_size", kAccumulate, "", "set max_seq_len of the tokenizer to it", 2, save_torchtune},
     {"axolotl", "micro_batch_size", kAccumulate, "sequence_len", "", 1, save_axolotl},
     {"torchtitan", "training.local_batch_size", "", "training.seq_len", "", kTorchtitanModes.size(), save_torchtitan,
@@ -91,20 +91,20 @@ constexpr Trainer kTrainers[] = {
 std::span<const std::string> trainers() {
   static const std::vector<std::string> names = [] {
     std::vector<std::string> names;
-    for (const Trainer& trainer : kTrainers) names.emplace_back(trainer.name);
+    for (const TrainerBatchAndSaveKeys& trainer : kTrainers) names.emplace_back(trainer.name);
     return names;
   }();
   return names;
 }
 
-const Trainer& find_trainer(const std::string& name) {
-  const auto found = std::ranges::find(kTrainers, name, &Trainer::name);
+const TrainerBatchAndSaveKeys& find_trainer(const std::string& name) {
+  const auto found = std::ranges::find(kTrainers, name, &TrainerBatchAndSaveKeys::name);
   if (found == std::end(kTrainers)) throw UsageError(unknown_trainer(name, trainers()));
   return *found;
 }
 
 ResolvedTrainer known_trainer(const std::string& name, const std::map<std::string, std::string>& releases) {
-  const Trainer& trainer = find_trainer(name);
+  const TrainerBatchAndSaveKeys& trainer = find_trainer(name);
   std::string profile = name;
   const auto own = releases.find("");
   const std::map<std::string, std::string> asked = {{"", own == releases.end() ? "" : own->second}};

@@ -87,7 +87,7 @@ std::string in_words(const std::string& kind) {
 }
 
 // What the trainer accepts, for a value that it does not accept; "" for others.
-std::string wanted_instead(const json& value, const ConfigKeySchema& setting) {
+std::string wanted_instead(const json& value, const ConfigValueSchema& setting) {
   if (std::ranges::none_of(setting.kinds, [&](const std::string& kind) { return is_of(value, kind); })) {
     std::vector<std::string> kinds;
     for (const std::string& kind : setting.kinds) kinds.push_back(in_words(kind));

@@ -12,7 +12,7 @@
 #include <thread>
 
 #include "core/base/bytes.h"
-#include "core/base/device/pageable_slab.h"
+#include "core/base/device/pageable_host_buffer.h"
 #include "core/base/error.h"
 
 namespace memtune::device {
@@ -29,7 +29,7 @@ class ActivityLog {
     lost_ = 0;
     recording_ = true;
   }
-  std::vector<EmulatedStreamActivity> stop(int64_t& lost) {
+  std::vector<EmulatedStreamActivityRecord> stop(int64_t& lost) {
     std::lock_guard lock(mutex_);
     recording_ = false;
     lost = lost_;
@@ -37,7 +37,7 @@ class ActivityLog {
   }
   // True on the training thread, which is the one that created the log.
   bool of_compute() const { return std::this_thread::get_id() == compute_; }
-  void add(const EmulatedStreamActivity& activity) noexcept {
+  void add(const EmulatedStreamActivityRecord& activity) noexcept {
     std::lock_guard lock(mutex_);
     if (!recording_) return;
     try {
@@ -49,7 +49,7 @@ class ActivityLog {
 
  private:
   std::mutex mutex_;
-  std::vector<EmulatedStreamActivity> activities_;
+  std::vector<EmulatedStreamActivityRecord> activities_;
   int64_t lost_ = 0;
   bool recording_ = false;
   const std::thread::id compute_ = std::this_thread::get_id();
@@ -112,7 +112,7 @@ class CpuEvent final : public StreamEvent {
     changed_.wait(lock, [this] { return done_; });
     // A blocked worker means an idle copy stream. Only a blocked training thread is a wait of compute.
     if (log_->of_compute())
-      log_->add({EmulatedStreamActivity::Kind::wait, StreamKind::compute, start, activity_clock(), 0});
+      log_->add({EmulatedStreamActivityRecord::Kind::wait, StreamKind::compute, start, activity_clock(), 0});
   }
   bool implies(const StreamEvent& other) const override {
     return point_.implies(static_cast<const CpuEvent&>(other).point_);
@@ -156,7 +156,7 @@ std::string CpuEmulatedDevice::name() const {
 int64_t CpuEmulatedDevice::total_bytes() const { return int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE); }
 
 std::unique_ptr<HostBuffer> CpuEmulatedDevice::allocate_host(int64_t bytes, bool /*pinned*/) {
-  return std::make_unique<PageableSlab>(bytes);
+  return std::make_unique<PageableHostBuffer>(bytes);
 }
 
 Worker* CpuEmulatedDevice::worker(StreamKind stream) const {
@@ -166,8 +166,8 @@ Worker* CpuEmulatedDevice::worker(StreamKind stream) const {
 
 void CpuEmulatedDevice::copy(void* to, const void* from, int64_t bytes, CopyDirection direction, StreamKind stream) {
   if (bytes == 0) return;
-  const auto kind = direction == CopyDirection::to_host ? EmulatedStreamActivity::Kind::copy_out
-                                                        : EmulatedStreamActivity::Kind::copy_in;
+  const auto kind = direction == CopyDirection::to_host ? EmulatedStreamActivityRecord::Kind::copy_out
+                                                        : EmulatedStreamActivityRecord::Kind::copy_in;
   auto task = [=, log = log_, tag = tag_] {
     const int64_t start = activity_clock();
     std::memcpy(to, from, static_cast<size_t>(bytes));
@@ -211,6 +211,6 @@ AllocatorStats CpuEmulatedDevice::memory() const {
 }
 
 void CpuEmulatedDevice::start_recording() { log_->start(); }
-std::vector<EmulatedStreamActivity> CpuEmulatedDevice::stop_recording(int64_t& lost) { return log_->stop(lost); }
+std::vector<EmulatedStreamActivityRecord> CpuEmulatedDevice::stop_recording(int64_t& lost) { return log_->stop(lost); }
 
 }  // namespace memtune::device

@@ -14,7 +14,7 @@
 namespace memtune::device {
 
 // One activity of a stream. Times are in ns of activity_clock().
-struct EmulatedStreamActivity {
+struct EmulatedStreamActivityRecord {
   enum class Kind { copy_out, copy_in, wait };
   Kind kind = Kind::wait;
   StreamKind stream = StreamKind::compute;  // for waits always compute, the blocked thread
@@ -57,7 +57,7 @@ class CpuEmulatedDevice final : public Device {
   // Activities are recorded between start and stop. stop_recording() sets `lost` to the number that could not be
   // stored.
   void start_recording();
-  std::vector<EmulatedStreamActivity> stop_recording(int64_t& lost);
+  std::vector<EmulatedStreamActivityRecord> stop_recording(int64_t& lost);
 
  private:
   Worker* worker(StreamKind stream) const;  // null for StreamKind::compute

@@ -23,7 +23,7 @@ struct Nf4WeightPointers {
 };
 
 // An 8-bit moment of one parameter: a byte per number, and the largest magnitude of each block of 256.
-struct QuantizedMoment {
+struct QuantizedMomentPointers {
   uint8_t* bytes = nullptr;
   float* largest = nullptr;
   const float* map = nullptr;  // [256], ascending: value of each byte
@@ -36,7 +36,7 @@ struct QuantizedAdamWArguments {
   const void* gradient = nullptr;  // same type as `values`
   KernelDtype type = KernelDtype::float32;
   int64_t count = 0;
-  QuantizedMoment first, second;
+  QuantizedMomentPointers first, second;
   float beta1 = 0, weight1 = 0;  // first = first * beta1 + gradient * weight1
   float beta2 = 0, weight2 = 0;  // second = second * beta2 + gradient * gradient * weight2
   float keep = 0, rate = 0, root = 0, epsilon = 0;

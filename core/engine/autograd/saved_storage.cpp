@@ -19,22 +19,22 @@ at::Storage copy_of(const at::Storage& bytes) {
 
 }  // namespace
 
-SavedStorageConsumerRef::SavedStorageConsumerRef(SavedStoragePtr value, ConsumerKind by)
+SavedStorageLease::SavedStorageLease(SavedStoragePtr value, ConsumerKind by)
     : value_(std::move(value)), by_(by), counts_(true) {
   ++value_->uses(by_);
 }
 
-SavedStorageConsumerRef::SavedStorageConsumerRef(SavedStorageConsumerRef&& other) noexcept
+SavedStorageLease::SavedStorageLease(SavedStorageLease&& other) noexcept
     : value_(std::move(other.value_)), by_(other.by_), counts_(std::exchange(other.counts_, false)) {}
 
-SavedStorageConsumerRef& SavedStorageConsumerRef::operator=(SavedStorageConsumerRef&& other) noexcept {
+SavedStorageLease& SavedStorageLease::operator=(SavedStorageLease&& other) noexcept {
   std::swap(value_, other.value_);
   std::swap(by_, other.by_);
   std::swap(counts_, other.counts_);
   return *this;
 }
 
-void SavedStorageConsumerRef::end() noexcept {
+void SavedStorageLease::end() noexcept {
   if (!std::exchange(counts_, false)) return;
   --value_->uses(by_);
   if (!value_->used()) value_->drop_bytes();
@@ -46,7 +46,8 @@ SavedStorage::SavedStorage(const at::Storage& storage, const Origin& origin, pla
       origin_(origin),
       place_(place) {}
 
-SavedStorage::SavedStorage(const at::Storage& storage, const Origin& origin, std::shared_ptr<RecomputeProducer> maker)
+SavedStorage::SavedStorage(const at::Storage& storage, const Origin& origin,
+                           std::shared_ptr<SavedStorageRecomputer> maker)
     : SavedStorage(storage, origin, plan::TensorPlacement::recompute) {
   maker_ = std::move(maker);
 }

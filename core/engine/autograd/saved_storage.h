@@ -5,8 +5,8 @@
 //
 //                first consumer                        bytes()              last consumer ends
 //   unretained ─── hold() ─────────────────────────────────────────────> held ──> unretained, or dropped if it has a
-//       ├───────── start_offload() ──> offloaded ── reload() ─────────────┤         RecomputeProducer
-//       └─ to be recomputed: dropped ── RecomputeProducer::make() ────────┘
+//       ├───────── start_offload() ──> offloaded ── reload() ─────────────┤         SavedStorageRecomputer
+//       └─ to be recomputed: dropped ── SavedStorageRecomputer::make() ────────┘
 //
 // While a value is unretained or dropped, the step itself may still own the storage. The value keeps only a weak
 // reference to it, so a reused address is not mistaken for the old storage. Thread: the training thread.
@@ -35,24 +35,24 @@ class OffloadedCopy {
 };
 
 // Recomputes a value.
-class RecomputeProducer {
+class SavedStorageRecomputer {
  public:
-  virtual ~RecomputeProducer() = default;
+  virtual ~SavedStorageRecomputer() = default;
   // Returns the bytes on the device, in compute stream order. Stores in `value` the bytes that must outlive the call.
   virtual at::Storage make(SavedStorage& value) = 0;
 };
 
 // A consumer that will need the bytes of a value. Counted while it lives; the value releases its bytes with the last
 // one. Move-only.
-class SavedStorageConsumerRef {
+class SavedStorageLease {
  public:
   enum class ConsumerKind { backward, rerun };  // a saved tensor; a recomputation that reads the value
 
-  SavedStorageConsumerRef() = default;
-  SavedStorageConsumerRef(SavedStoragePtr value, ConsumerKind by);
-  SavedStorageConsumerRef(SavedStorageConsumerRef&& other) noexcept;
-  SavedStorageConsumerRef& operator=(SavedStorageConsumerRef&& other) noexcept;
-  ~SavedStorageConsumerRef() { end(); }
+  SavedStorageLease() = default;
+  SavedStorageLease(SavedStoragePtr value, ConsumerKind by);
+  SavedStorageLease(SavedStorageLease&& other) noexcept;
+  SavedStorageLease& operator=(SavedStorageLease&& other) noexcept;
+  ~SavedStorageLease() { end(); }
 
   // Stops counting; the value can still be accessed.
   void end() noexcept;
@@ -80,7 +80,7 @@ class SavedStorage {
 
   SavedStorage(const at::Storage& storage, const Origin& origin, plan::TensorPlacement place);
   // A value to be recomputed: dropped from the start.
-  SavedStorage(const at::Storage& storage, const Origin& origin, std::shared_ptr<RecomputeProducer> maker);
+  SavedStorage(const at::Storage& storage, const Origin& origin, std::shared_ptr<SavedStorageRecomputer> maker);
   SavedStorage(const SavedStorage&) = delete;
   SavedStorage& operator=(const SavedStorage&) = delete;
 
@@ -112,9 +112,9 @@ class SavedStorage {
   void add_consumer_block(int block) { crosses_ = crosses_ || block != origin_.block; }
 
  private:
-  friend class SavedStorageConsumerRef;
-  int& uses(SavedStorageConsumerRef::ConsumerKind by) {
-    return by == SavedStorageConsumerRef::ConsumerKind::backward ? backward_uses_ : rerun_uses_;
+  friend class SavedStorageLease;
+  int& uses(SavedStorageLease::ConsumerKind by) {
+    return by == SavedStorageLease::ConsumerKind::backward ? backward_uses_ : rerun_uses_;
   }
   void drop_bytes() noexcept;
 
@@ -127,7 +127,7 @@ class SavedStorage {
   int backward_uses_ = 0, rerun_uses_ = 0;
   at::Storage held_;
   std::shared_ptr<OffloadedCopy> offloaded_;
-  std::shared_ptr<RecomputeProducer> maker_;
+  std::shared_ptr<SavedStorageRecomputer> maker_;
 };
 
 }  // namespace memtune::autograd

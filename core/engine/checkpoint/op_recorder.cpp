@@ -7,7 +7,7 @@ namespace memtune::checkpoint {
 namespace {
 
 using c10::IValue;
-using Form = RecordedArgument::Form;
+using Form = RecordedOpArgument::Form;
 using program::Stack;
 
 // Checking for lists of numbers is cheaper than asking for the list's type.
@@ -30,7 +30,7 @@ IValue as_it_is(const IValue& value) {
 }
 
 void add_input(RecordedOp& instance, const at::Tensor& tensor, ConsumerHandleOf use) {
-  RecordedInput& input = instance.inputs.emplace_back();
+  RecordedOpInput& input = instance.inputs.emplace_back();
   if (!tensor.defined()) return;
   input.requires_grad = tensor.requires_grad();
   input.use = use(tensor);
@@ -41,7 +41,7 @@ void add_input(RecordedOp& instance, const at::Tensor& tensor, ConsumerHandleOf 
 }
 
 void add_argument(RecordedOp& instance, const IValue& value, ConsumerHandleOf use) {
-  RecordedArgument& argument = instance.arguments.emplace_back();
+  RecordedOpArgument& argument = instance.arguments.emplace_back();
   argument.form = form_of(value);
   const size_t before = instance.inputs.size();
   if (argument.form == Form::plain) {

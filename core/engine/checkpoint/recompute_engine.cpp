@@ -136,17 +136,17 @@ void RecomputeEngine::rerun(RecordedOp& instance, const SavedStorage* wanted) {
   ++reruns_;
   hold_outputs(instance, arguments, stack, wanted);
   if (passes(instance) || std::exchange(instance.done, true)) return;
-  for (RecordedInput& input : instance.inputs) input.use.end();
+  for (RecordedOpInput& input : instance.inputs) input.use.end();
 }
 
 Stack RecomputeEngine::make_stack(const RecordedOp& instance) {
   const auto& moved = instance.op->updates_statistics;
   const auto& writes = instance.op->writes;
-  const RecordedInput* next = instance.inputs.begin();
+  const RecordedOpInput* next = instance.inputs.begin();
   Stack stack;
   stack.reserve(instance.arguments.size() + 1);
   for (size_t i = 0; i < instance.arguments.size(); ++i) {
-    const RecordedArgument& argument = instance.arguments[i];
+    const RecordedOpArgument& argument = instance.arguments[i];
     const bool written = i < writes.size() && writes[i];
     // The forward has already updated the statistics; a copy keeps recomputation from updating them again.
     const bool statistics = std::find(moved.begin(), moved.end(), static_cast<int>(i)) != moved.end();
@@ -156,13 +156,13 @@ Stack RecomputeEngine::make_stack(const RecordedOp& instance) {
   return stack;
 }
 
-IValue RecomputeEngine::make_argument(const RecordedArgument& argument, const RecordedInput* inputs, bool written) {
-  using Form = RecordedArgument::Form;
+IValue RecomputeEngine::make_argument(const RecordedOpArgument& argument, const RecordedOpInput* inputs, bool written) {
+  using Form = RecordedOpArgument::Form;
   if (argument.form == Form::plain) return argument.value;
   if (argument.form == Form::tensor) return make_input(*inputs, written);
   c10::List<at::Tensor> list;
   c10::List<std::optional<at::Tensor>> optional_list;
-  for (const RecordedInput* input = inputs; input != inputs + argument.tensors; ++input) {
+  for (const RecordedOpInput* input = inputs; input != inputs + argument.tensors; ++input) {
     at::Tensor tensor = make_input(*input, written);
     if (argument.form == Form::list)
       list.push_back(std::move(tensor));
@@ -173,7 +173,7 @@ IValue RecomputeEngine::make_argument(const RecordedArgument& argument, const Re
 }
 
 // A written input is copied, because other consumers may need the original bytes.
-at::Tensor RecomputeEngine::make_input(const RecordedInput& input, bool written) {
+at::Tensor RecomputeEngine::make_input(const RecordedOpInput& input, bool written) {
   at::NoGradGuard no_grad;
   if (!input.use) return written && input.direct.defined() ? input.direct.detach().clone() : input.direct;
   at::Storage storage = input.use->bytes();
@@ -191,7 +191,7 @@ at::Tensor RecomputeEngine::make_input(const RecordedInput& input, bool written)
 void RecomputeEngine::hold_outputs(RecordedOp& instance, const Stack& arguments, const Stack& results,
                                    const SavedStorage* wanted) {
   const auto made = program::tensors_in(results);
-  for (RecordedOutput& output : instance.outputs) {
+  for (RecordedOpOutput& output : instance.outputs) {
     auto value = output.value.lock();
     if (!value || !(value->used() || value.get() == wanted)) continue;
     at::Tensor tensor = output.index >= 0 ? made.at(output.index) : arguments.at(-1 - output.index).toTensor();

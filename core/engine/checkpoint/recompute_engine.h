@@ -65,8 +65,8 @@ class RecomputeEngine {
   void rerun_block(int block);
   at::Storage passed(const autograd::SavedStorage& value) const;
   program::Stack make_stack(const RecordedOp& instance);
-  c10::IValue make_argument(const RecordedArgument& argument, const RecordedInput* inputs, bool written);
-  at::Tensor make_input(const RecordedInput& input, bool written);
+  c10::IValue make_argument(const RecordedOpArgument& argument, const RecordedOpInput* inputs, bool written);
+  at::Tensor make_input(const RecordedOpInput& input, bool written);
   void hold_outputs(RecordedOp& instance, const program::Stack& arguments, const program::Stack& results,
                     const autograd::SavedStorage* wanted);
   bool passes(const RecordedOp& instance) const { return nested_ && instance.block != block_; }

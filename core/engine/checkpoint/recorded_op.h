@@ -20,22 +20,22 @@ namespace memtune::checkpoint {
 
 class RecomputeEngine;
 
-struct RecordedInput {
-  autograd::SavedStorageConsumerRef use;  // empty: use `direct`
-  autograd::ViewGeometry geometry;        // of the view
+struct RecordedOpInput {
+  autograd::SavedStorageLease use;  // empty: use `direct`
+  autograd::ViewGeometry geometry;  // of the view
   bool requires_grad = false;
   at::Tensor direct;  // parameters, tensors that are not plain bytes, undefined tensors
 };
 
 // One argument: a plain value, a tensor, or a list of tensors (optional ones too).
-struct RecordedArgument {
+struct RecordedOpArgument {
   enum class Form { plain, tensor, list, optional_list };
   c10::IValue value;  // if form is plain
   Form form = Form::plain;
   int tensors = 0;  // number of entries of RecordedOp::inputs, in order
 };
 
-struct RecordedOutput {
+struct RecordedOpOutput {
   std::weak_ptr<autograd::SavedStorage> value;
   int index = 0;           // index among the op's result tensors, lists flattened; negative: -1 - index of the written
                            // argument
@@ -43,7 +43,7 @@ struct RecordedOutput {
   int64_t elements = 0;
 };
 
-struct RecordedOp final : autograd::RecomputeProducer {
+struct RecordedOp final : autograd::SavedStorageRecomputer {
   explicit RecordedOp(RecomputeEngine& engine) : engine(engine) {}
   RecordedOp(const RecordedOp&) = delete;
   RecordedOp& operator=(const RecordedOp&) = delete;
@@ -51,16 +51,16 @@ struct RecordedOp final : autograd::RecomputeProducer {
   at::Storage make(autograd::SavedStorage& value) override;
 
   bool writes() const {
-    return std::any_of(outputs.begin(), outputs.end(), [](const RecordedOutput& output) { return output.index < 0; });
+    return std::any_of(outputs.begin(), outputs.end(), [](const RecordedOpOutput& output) { return output.index < 0; });
   }
 
   RecomputeEngine& engine;
   const program::Op* op = nullptr;
   int block = -1;  // block of the op; -1: outside of blocks
-  c10::SmallVector<RecordedArgument, 6> arguments;
-  c10::SmallVector<RecordedInput, 2> inputs;    // of all arguments
-  c10::SmallVector<RecordedOutput, 1> outputs;  // those to be recomputed
-  at::Generator generator;                      // generator that the op draws from; undefined: none
+  c10::SmallVector<RecordedOpArgument, 6> arguments;
+  c10::SmallVector<RecordedOpInput, 2> inputs;    // of all arguments
+  c10::SmallVector<RecordedOpOutput, 1> outputs;  // those to be recomputed
+  at::Generator generator;                        // generator that the op draws from; undefined: none
   at::Tensor generator_state;
   bool grad_mode = true;
   ops::AutocastState autocast;

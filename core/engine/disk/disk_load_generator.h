@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/engine/disk/block_store.h"
+#include "core/engine/disk/scratch_block_store.h"
 
 namespace memtune::disk {
 
@@ -16,7 +16,7 @@ class DiskLoadGenerator {
  public:
   enum class Kind { write, read };
 
-  // Takes disk space for at most `bytes` and writes it once. Throws like BlockStore.
+  // Takes disk space for at most `bytes` and writes it once. Throws like ScratchBlockStore.
   DiskLoadGenerator(const BlockStoreSettings& settings, int64_t bytes, AsyncFileSystem& system = system_disk());
   ~DiskLoadGenerator();
   DiskLoadGenerator(const DiskLoadGenerator&) = delete;
@@ -36,7 +36,7 @@ class DiskLoadGenerator {
   std::vector<ScratchBlock> blocks_;
   const int64_t depth_;  // pieces in flight
   AlignedBuffer memory_;
-  BlockStore store_;
+  ScratchBlockStore store_;
   int64_t next_ = 0;
   std::atomic<int64_t> moved_bytes_{0};
   std::atomic<bool> stopped_{true};

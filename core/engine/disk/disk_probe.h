@@ -18,7 +18,8 @@ struct DiskSpeed {
   std::string how;               // "io_uring, direct, unnamed"
 };
 
-// Writes `bytes` to a new file, overwrites them, and reads them: 8 MiB at a time, 8 in flight. Throws like BlockStore.
+// Writes `bytes` to a new file, overwrites them, and reads them: 8 MiB at a time, 8 in flight. Throws like
+// ScratchBlockStore.
 DiskSpeed probe_disk(const std::filesystem::path& directory, int64_t bytes, bool allow_memory = false,
                      IoBackend backend = IoBackend::automatic, AsyncFileSystem& system = system_disk());
 

@@ -12,8 +12,8 @@ namespace {
 using device::CopyDirection;
 using device::StreamKind;
 using schedule::ActivationPieceCopy;
+using schedule::ActivationTransfer;
 using schedule::CopyBatch;
-using schedule::OffloadedActivation;
 using Copies = std::vector<device::Device::Copy>;
 
 at::Storage new_storage(const device::Device& device, int64_t bytes) {
@@ -94,7 +94,7 @@ void OffloadEngine::forget(OffloadRoundTrip& transfer) noexcept {
 
 namespace {
 
-OffloadRoundTrip& of(OffloadedActivation& transfer) { return static_cast<OffloadRoundTrip&>(transfer); }
+OffloadRoundTrip& of(ActivationTransfer& transfer) { return static_cast<OffloadRoundTrip&>(transfer); }
 
 }  // namespace
 
@@ -108,7 +108,7 @@ device::EventPtr OffloadEngine::enqueue(const CopyBatch& batch, const Copies& co
   }
   for (size_t i = 0; i < copies.size(); ++i) {
     const auto& [to, from, bytes] = copies[i];
-    const trace::CopyRecordScope recording(recorder_, of(*batch[i].transfer).key_);
+    const trace::ActivationCopyTagScope recording(recorder_, of(*batch[i].transfer).key_);
     device_.copy(to, from, bytes, direction, stream);
   }
   return device_.record(stream);
@@ -126,7 +126,7 @@ void OffloadEngine::begin_out() {
   if (settings_.side_stream) device_.wait(StreamKind::out, device_.record(StreamKind::compute));
 }
 
-schedule::CachedPiecePtr OffloadEngine::put(OffloadedActivation& transfer, int64_t bytes) {
+schedule::CachedPiecePtr OffloadEngine::put(ActivationTransfer& transfer, int64_t bytes) {
   tier::HostTierPiecePtr piece = tier_.put(bytes, transfer.on_disk);
   piece->value = of(transfer).key_;
   return piece;
@@ -150,15 +150,15 @@ void OffloadEngine::stored(const ActivationPieceCopy& part) {
   tier_.stored(tier::tier_piece(part.piece), of(*part.transfer).out_done_);
 }
 
-void OffloadEngine::free_source(OffloadedActivation& transfer) {
+void OffloadEngine::free_source(ActivationTransfer& transfer) {
   const device::EventPtr& done = of(transfer).out_done_;
   if (done != seen_done_ && done->done()) seen_done_ = done;
   if (done != seen_done_) compute_waits(done);
   of(transfer).source_ = at::Storage();
 }
 
-void OffloadEngine::begin_in(std::span<OffloadedActivation* const> transfers) {
-  for (OffloadedActivation* transfer : transfers)
+void OffloadEngine::begin_in(std::span<ActivationTransfer* const> transfers) {
+  for (ActivationTransfer* transfer : transfers)
     if (!of(*transfer).target_) of(*transfer).target_ = new_storage(device_, transfer->bytes);
   // The new memory may have been freed by work that compute has not reached yet. The copy out ended before that work,
   // because compute waited for it before the source was freed.
@@ -180,6 +180,6 @@ void OffloadEngine::drop(const ActivationPieceCopy& part) {
   tier_.drop(tier::tier_piece(part.piece), of(*part.transfer).in_done_);
 }
 
-void OffloadEngine::wait_in(OffloadedActivation& transfer) { compute_waits(of(transfer).in_done_); }
+void OffloadEngine::wait_in(ActivationTransfer& transfer) { compute_waits(of(transfer).in_done_); }
 
 }  // namespace memtune::offload

@@ -5,7 +5,7 @@
 // is the compute stream, so waiting for an event blocks.)
 //
 // One whole step is used for learning. It and the steps before it have a small stash and prefetch nothing. In later
-// steps, sources stay on the device and copies are prefetched as long as the peak stays (LearnedOffloadSchedule). Small
+// steps, sources stay on the device and copies are prefetched as long as the peak stays (LearnedMemoryHeadroom). Small
 // values are then batched: one driver call and one event per batch, in both directions. With the compatibility flags of
 // other engines (core/plan/strategy/plan.h) nothing is learned and values are copied one by one.
 #pragma once
@@ -19,13 +19,13 @@
 #include "core/engine/offload/offload_round_trip.h"
 #include "core/engine/tier/host_tier.h"
 #include "core/plan/schedule/activation_transfer_scheduler.h"
-#include "core/plan/schedule/learned_offload_schedule.h"
+#include "core/plan/schedule/learned_memory_headroom.h"
 #include "core/plan/strategy/plan.h"
 #include "core/record/trace/activation_event_recorder.h"
 
 namespace memtune::offload {
 
-class OffloadEngine final : private schedule::TransferBackend {
+class OffloadEngine final : private schedule::ActivationTransferBackend {
  public:
   // `device` and `tier` must outlive the engine. The engine must outlive all transfers that it made.
   OffloadEngine(device::Device& device, const plan::TransferSettings& settings, tier::HostTier& tier,
@@ -74,14 +74,14 @@ class OffloadEngine final : private schedule::TransferBackend {
 
   int64_t allocated_bytes() const override { return device_.memory().allocated; }
   void begin_out() override;
-  schedule::CachedPiecePtr put(schedule::OffloadedActivation& transfer, int64_t bytes) override;
+  schedule::CachedPiecePtr put(schedule::ActivationTransfer& transfer, int64_t bytes) override;
   void copy_out(const schedule::CopyBatch& batch) override;
   void stored(const schedule::ActivationPieceCopy& part) override;
-  void free_source(schedule::OffloadedActivation& transfer) override;
-  void begin_in(std::span<schedule::OffloadedActivation* const> transfers) override;
+  void free_source(schedule::ActivationTransfer& transfer) override;
+  void begin_in(std::span<schedule::ActivationTransfer* const> transfers) override;
   void copy_in(const schedule::CopyBatch& batch) override;
   void drop(const schedule::ActivationPieceCopy& part) override;
-  void wait_in(schedule::OffloadedActivation& transfer) override;
+  void wait_in(schedule::ActivationTransfer& transfer) override;
 
   device::EventPtr enqueue(const schedule::CopyBatch& batch, const std::vector<device::Device::Copy>& copies,
                            device::CopyDirection direction, device::StreamKind stream);
@@ -92,7 +92,7 @@ class OffloadEngine final : private schedule::TransferBackend {
   const plan::TransferSettings settings_;
   const device::StreamKind out_, in_;
   tier::HostTier& tier_;
-  schedule::LearnedOffloadSchedule learned_;
+  schedule::LearnedMemoryHeadroom learned_;
   schedule::ActivationTransferScheduler schedule_;
   device::EventPtr seen_done_;  // last event seen done; transfers of a batch share one
   Counters counters_;

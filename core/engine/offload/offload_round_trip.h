@@ -4,17 +4,17 @@
 
 #include "core/base/device/device.h"
 #include "core/engine/autograd/saved_storage.h"
-#include "core/plan/schedule/offloaded_activation.h"
+#include "core/plan/schedule/activation_transfer.h"
 
 namespace memtune::offload {
 
 class OffloadEngine;
 
-class OffloadRoundTrip final : public autograd::OffloadedCopy, public schedule::OffloadedActivation {
+class OffloadRoundTrip final : public autograd::OffloadedCopy, public schedule::ActivationTransfer {
  public:
   // `op`: the op that saves the value.
   OffloadRoundTrip(OffloadEngine& offload, const autograd::SavedStorage& value, at::Storage source, int op)
-      : OffloadedActivation(value.size_bytes(), value.place() == plan::TensorPlacement::disk, op),
+      : ActivationTransfer(value.size_bytes(), value.place() == plan::TensorPlacement::disk, op),
         offload_(offload),
         key_(value.key()),
         source_(std::move(source)) {}

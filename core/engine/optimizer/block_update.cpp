@@ -20,7 +20,7 @@ double rate(const AdamWStepSettings& step) { return -step.learning_rate / (1 - s
 double keep(const AdamWStepSettings& step) { return 1 - step.learning_rate * kDecay; }
 double root(const AdamWStepSettings& step) { return std::sqrt(1 - std::pow(kBeta2, step.number)); }
 
-device::QuantizedMoment pointers(const BlockwiseQuantizedTensor& moment, const at::Tensor& map) {
+device::QuantizedMomentPointers pointers(const BlockwiseQuantizedTensor& moment, const at::Tensor& map) {
   return {moment.bytes.data_ptr<uint8_t>(), moment.largest.data_ptr<float>(), map.const_data_ptr<float>()};
 }
 

@@ -20,7 +20,7 @@ OptimizerSettings settings_of(const plan::TrainingSettings& training) {
   return {training.optimizer, training.learning_rate, training.max_grad_norm, {}, {}};
 }
 
-void Optimizer::step(UpdateWriteBarrier* gate) {
+void Optimizer::step(WriteAfterReadBarrier* gate) {
   const at::NoGradGuard no_grad;
   if (max_grad_norm_ > 0) clip_gradients(parameters_, max_grad_norm_, join_norms_);
   std::map<size_t, std::vector<size_t>> turns;
@@ -55,7 +55,7 @@ void Optimizer::step_some(const std::vector<size_t>& parameters) {
   }
 }
 
-size_t Optimizer::turn_of(size_t i, UpdateWriteBarrier& gate) const {
+size_t Optimizer::turn_of(size_t i, WriteAfterReadBarrier& gate) const {
   size_t turn = gate.turn(parameters_[i]);
   for (const auto& [name, tensor] : state(i)) turn = std::max(turn, gate.turn(tensor));
   return turn;

@@ -25,9 +25,9 @@
 namespace memtune::optimizer {
 
 // Makes an update wait for readers of the tensors that it overwrites.
-class UpdateWriteBarrier {
+class WriteAfterReadBarrier {
  public:
-  virtual ~UpdateWriteBarrier() = default;
+  virtual ~WriteAfterReadBarrier() = default;
   // Parameters with the same turn can be updated together, lower turns first. 0: no wait is needed.
   virtual size_t turn(const at::Tensor& written) = 0;
   // Makes the compute stream wait until the tensors of this turn may be overwritten. Called before their update.
@@ -58,7 +58,7 @@ class Optimizer {
 
   // Clips, applies and frees the gradients of all parameters that have one. Does not synchronize with the device. Only
   // sgd accepts sparse gradients, as in PyTorch; the others throw UsageError. `gate` null: no other readers.
-  void step(UpdateWriteBarrier* gate = nullptr);
+  void step(WriteAfterReadBarrier* gate = nullptr);
 
   // The same for these parameters, which all have a gradient, without clipping.
   void step_some(const std::vector<size_t>& parameters);
@@ -86,7 +86,7 @@ class Optimizer {
   std::vector<at::Tensor> parameters_;
 
  private:
-  size_t turn_of(size_t i, UpdateWriteBarrier& gate) const;
+  size_t turn_of(size_t i, WriteAfterReadBarrier& gate) const;
 
   std::set<size_t> unused_;  // parameters whose state was created, and that got no gradient so far
 };

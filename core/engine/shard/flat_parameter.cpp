@@ -41,7 +41,7 @@ void allocate_bytes(const at::Tensor& tensor, int64_t bytes) {
 }
 
 FlatParameter::FlatParameter(std::string name, const program::NamedTensors& parameters, int rank, int ranks,
-                             const ShardSettings& settings, PinnedHostTensorStore* host)
+                             const ShardStoragePolicy& settings, PinnedHostTensorStore* host)
     : name_(std::move(name)),
       trained_(parameters.front().second.requires_grad()),
       reduce_dtype_(of_floating(settings.reduce_dtype, parameters.front().second)) {
@@ -89,7 +89,7 @@ void FlatParameter::move_members() {
   }
 }
 
-void FlatParameter::take_shard(int rank, const ShardSettings& settings, PinnedHostTensorStore* host) {
+void FlatParameter::take_shard(int rank, const ShardStoragePolicy& settings, PinnedHostTensorStore* host) {
   const int64_t begin = rank * shard_elements_, end = begin + shard_elements_;
   const at::ScalarType dtype = trained_ ? of_floating(settings.dtype, whole_) : whole_.scalar_type();
   shard_ = host ? host->make(shard_elements_, dtype) : at::empty({shard_elements_}, whole_.options().dtype(dtype));

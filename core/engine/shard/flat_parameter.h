@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "core/engine/shard/pinned_host_tensor_store.h"
-#include "core/engine/shard/shard_settings.h"
+#include "core/engine/shard/shard_storage_policy.h"
 #include "core/model/program/host_weights.h"
 #include "core/model/program/state.h"
 
@@ -31,7 +31,7 @@ class FlatParameter {
   // here on they share one storage, without bytes until allocate(). `host`: allocates the shard in host memory; null:
   // the shard is on the parameters' device. Throws UsageError for parameters without such a layout.
   FlatParameter(std::string name, const program::NamedTensors& parameters, int rank, int ranks,
-                const ShardSettings& settings = {}, PinnedHostTensorStore* host = nullptr);
+                const ShardStoragePolicy& settings = {}, PinnedHostTensorStore* host = nullptr);
   // Of one process: the shard is the whole, with its bytes, and the pieces are the parameters. `weights`: may have the
   // parameters' bytes, and no longer has them then; null: they are on the device.
   FlatParameter(std::string name, const program::NamedTensors& parameters, program::HostWeights* weights);
@@ -71,7 +71,7 @@ class FlatParameter {
 
   void lay_out(const program::NamedTensors& parameters, int ranks, program::HostWeights* weights = nullptr);
   void move_members();
-  void take_shard(int rank, const ShardSettings& settings, PinnedHostTensorStore* host);
+  void take_shard(int rank, const ShardStoragePolicy& settings, PinnedHostTensorStore* host);
   at::Tensor within(const at::Tensor& row, const Member& member) const;
 
   std::string name_;

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "core/engine/optimizer/optimizer.h"
-#include "core/engine/shard/flat_unit_state_buffers.h"
-#include "core/engine/shard/unit_gather_hooks.h"
+#include "core/engine/shard/offloaded_unit_states.h"
+#include "core/engine/shard/unit_read_hooks.h"
 #include "core/engine/shard/units.h"
 #include "core/model/program/parameter_read_hooks.h"
 #include "core/model/program/program.h"
@@ -50,7 +50,7 @@ class OffloadedModelStates final : public program::ParameterReadHooks, schedule:
   void finish_updates() { schedule_->finish_updates(); }
   // Makes the optimizer states of these parameters, to load saved ones into.
   void make_moments(const std::vector<size_t>& parameters) {
-    for (const std::unique_ptr<FlatUnitStateBuffers>& group : groups_) group->make_moments(parameters);
+    for (const std::unique_ptr<OffloadedUnitStates>& group : groups_) group->make_moments(parameters);
   }
   // A parameter or an optimizer state; its bytes in host memory if they are not on the device. No update may be pending
   // and no copy run.
@@ -101,11 +101,11 @@ class OffloadedModelStates final : public program::ParameterReadHooks, schedule:
   const std::vector<ParameterUnit> units_;
   PinnedHostTensorStore host_;
   device::Device& device_;
-  std::vector<std::unique_ptr<FlatUnitStateBuffers>> groups_;
+  std::vector<std::unique_ptr<OffloadedUnitStates>> groups_;
   std::optional<schedule::StateOffloadSchedule> schedule_;
-  std::optional<UnitGatherHooks> reads_;
+  std::optional<UnitReadHooks> reads_;
   optimizer::Optimizer* optimizer_ = nullptr;
-  FlatUnitStateBuffers::Norms norms_;
+  OffloadedUnitStates::Norms norms_;
   at::Tensor factor_;  // of the gradients of pending updates
   Counters counters_;
   OffloadedStateObserver* watcher_ = nullptr;

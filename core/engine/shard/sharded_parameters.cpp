@@ -29,7 +29,7 @@ struct ShardedParameters::Gradients final : torch::autograd::PostAccumulateGradH
 };
 
 ShardedParameters::ShardedParameters(const program::Program& program, const plan::ProgramFacts& facts,
-                                     Collectives& collectives, const ShardSettings& settings)
+                                     Collectives& collectives, const ShardStoragePolicy& settings)
     : collectives_(collectives), settings_(settings) {
   if (settings.host_of) host_.emplace(*settings.host_of);
   for (const ParameterUnit& unit : find_units(program, facts)) add_unit(unit.name, unit.parameters);

@@ -19,8 +19,8 @@
 #include "core/engine/shard/collectives.h"
 #include "core/engine/shard/flat_parameter.h"
 #include "core/engine/shard/pinned_host_tensor_store.h"
-#include "core/engine/shard/shard_settings.h"
-#include "core/engine/shard/unit_gather_hooks.h"
+#include "core/engine/shard/shard_storage_policy.h"
+#include "core/engine/shard/unit_read_hooks.h"
 #include "core/model/program/parameter_read_hooks.h"
 #include "core/plan/facts/program_facts.h"
 #include "core/plan/schedule/unit_gather_schedule.h"
@@ -34,7 +34,7 @@ class ShardedParameters final : public program::ParameterReadHooks, schedule::Pa
   // Keeps this rank's shards of the parameters and frees the rest. `program` and `collectives` must outlive this.
   // Report every read of a parameter. Throws UsageError if the model cannot be sharded.
   ShardedParameters(const program::Program& program, const plan::ProgramFacts& facts, Collectives& collectives,
-                    const ShardSettings& settings = {});
+                    const ShardStoragePolicy& settings = {});
   ~ShardedParameters() override;
   ShardedParameters(const ShardedParameters&) = delete;
   ShardedParameters& operator=(const ShardedParameters&) = delete;
@@ -42,8 +42,8 @@ class ShardedParameters final : public program::ParameterReadHooks, schedule::Pa
   // The tensors that the optimizer updates, with the dtype and memory of the settings.
   const program::NamedTensors& pieces() const { return pieces_; }
   // The pieces and their offsets in the parameters. Valid while this lives.
-  program::RankShards shards() const {
-    program::RankShards shards{collectives_.rank(), collectives_.size(), {}};
+  program::LocalParameterShards shards() const {
+    program::LocalParameterShards shards{collectives_.rank(), collectives_.size(), {}};
     for (const Flat& flat : flats_)
       for (size_t i = 0; i < flat.parameter->pieces().size(); ++i) {
         const auto& [name, piece] = flat.parameter->pieces()[i];
@@ -121,13 +121,13 @@ class ShardedParameters final : public program::ParameterReadHooks, schedule::Pa
   void check_order();
 
   Collectives& collectives_;
-  const ShardSettings settings_;
+  const ShardStoragePolicy settings_;
   std::optional<PinnedHostTensorStore> host_;
   std::vector<Flat> flats_;
   std::vector<GatheredUnit> units_;
   program::NamedTensors pieces_;
   std::optional<schedule::UnitGatherSchedule> schedule_;
-  std::optional<UnitGatherHooks> reads_;
+  std::optional<UnitReadHooks> reads_;
   Reduction reduction_;     // running, or empty
   int64_t order_hash_ = 0;  // of all collectives so far
   Counters counters_;

@@ -74,7 +74,7 @@ void publish_failure(SavedStatesFolder& folder, int64_t step, const std::string&
 }
 
 StateManifest merge_rank_manifests(SavedStatesFolder& folder, StateManifest own) {
-  const SavingRank& ranks = folder.rank();
+  const DistributedSaveRank& ranks = folder.rank();
   if (ranks.ranks == 1) return own;
   const Clock::time_point end = Clock::now() + ranks.timeout;
   for (int rank = 1; rank < ranks.ranks; ++rank) {

@@ -35,7 +35,7 @@ std::string data_file(int rank);
 std::string part_file(int rank);
 
 // One of the processes that save a state together, each a part of it.
-struct SavingRank {
+struct DistributedSaveRank {
   int rank = 0, ranks = 1;
   std::chrono::milliseconds timeout{120'000};  // timeout of rank 0 for the parts of the others
 };
@@ -55,8 +55,8 @@ class SavedStatesFolder {
   const Settings& settings() const { return settings_; }
 
   // One of one rank by default.
-  void set_rank(const SavingRank& rank) { rank_ = rank; }
-  const SavingRank& rank() const { return rank_; }
+  void set_rank(const DistributedSaveRank& rank) { rank_ = rank; }
+  const DistributedSaveRank& rank() const { return rank_; }
 
   // Creates the folder, if missing, in that of the run. Throws IoError.
   void make();
@@ -80,7 +80,7 @@ class SavedStatesFolder {
   disk::AsyncFileSystem& disk_;
   mutable ConfinedFileSystem files_;
   Settings settings_;
-  SavingRank rank_;
+  DistributedSaveRank rank_;
 };
 
 }  // namespace memtune::state

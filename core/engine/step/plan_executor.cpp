@@ -37,7 +37,7 @@ PlanExecutor::PlanExecutor(const program::Program& program, const plan::ProgramF
       recorder_(recompute_, device_),
       values_(step_, offload_, memory_, device_, parameters_of(program)),
       saves_(step_, plan, ops_, values_, offload_, recorder_,
-             PerSavedTensorOffloader(plan.transfer, device_, parameters_of(program))) {}
+             SavedTensorOffloadPacker(plan.transfer, device_, parameters_of(program))) {}
 
 void PlanExecutor::begin_step() {
   const ScopedTimer host(host_time_);
@@ -144,7 +144,7 @@ void PlanExecutor::add_outputs(const OpPlan& plan, const Stack& outputs) {
     program::for_each_tensor(outputs[i], [&](const at::Tensor& tensor) {
       const int output = index++;
       if (!values_.table().covers(tensor)) return;
-      const auto storage = SavedStorageTable::storage_of(tensor);
+      const auto storage = ActivationStorageTable::storage_of(tensor);
       if (values_.table().has(storage) || step_.running.reads(storage)) return;
       values_.add(tensor, step_.running.op().id, output, plan.output(i), step_.running.instance, output);
     });

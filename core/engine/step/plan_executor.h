@@ -14,13 +14,13 @@
 #include "core/engine/checkpoint/op_recorder.h"
 #include "core/engine/checkpoint/recompute_engine.h"
 #include "core/engine/offload/offload_engine.h"
+#include "core/engine/step/activation_consumer_registry.h"
 #include "core/engine/step/op_memory_peaks.h"
 #include "core/engine/step/op_plan.h"
 #include "core/engine/step/saved_tensor_handle.h"
 #include "core/engine/step/saved_tensor_policy.h"
-#include "core/engine/step/step_activation_registry.h"
-#include "core/engine/step/step_context.h"
 #include "core/engine/step/step_cost_recorder.h"
+#include "core/engine/step/step_position_and_recorders.h"
 #include "core/engine/tier/host_tier.h"
 #include "core/model/program/interpreter.h"
 
@@ -28,8 +28,8 @@ namespace memtune::step {
 
 // Memory tiers beyond the device.
 struct OffloadTiers {
-  int64_t host_budget_bytes = 0;            // 0: no limit
-  std::unique_ptr<disk::BlockStore> store;  // null: no disk
+  int64_t host_budget_bytes = 0;                   // 0: no limit
+  std::unique_ptr<disk::ScratchBlockStore> store;  // null: no disk
 };
 
 class PlanExecutor final : public program::OpObserver,
@@ -59,7 +59,7 @@ class PlanExecutor final : public program::OpObserver,
   // Limit of host memory from now on, in bytes; 0: no limit. Memory in use is not returned.
   void set_host_budget(int64_t bytes) { tier_.set_budget(bytes); }
 
-  const SavedStorageTable& values() const { return values_.table(); }
+  const ActivationStorageTable& values() const { return values_.table(); }
   const offload::OffloadEngine& offload() const { return offload_; }
   const tier::HostTier& tier() const { return tier_; }
   int64_t reruns() const { return recompute_.reruns(); }
@@ -110,8 +110,8 @@ class PlanExecutor final : public program::OpObserver,
   offload::OffloadEngine offload_;
   checkpoint::RecomputeEngine recompute_;
   checkpoint::OpRecorder recorder_;
-  StepContext step_;
-  StepActivationRegistry values_;
+  StepPositionAndRecorders step_;
+  ActivationConsumerRegistry values_;
   SavedTensorPolicy saves_;
   std::chrono::nanoseconds host_time_{0};
 };

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/engine/checkpoint/recorded_op.h"
-#include "core/engine/step/saved_storage_table.h"
+#include "core/engine/step/activation_storage_table.h"
 #include "core/engine/step/saved_tensor_handle.h"
 #include "core/model/program/program.h"
 
@@ -13,7 +13,7 @@ namespace memtune::step {
 
 class RunningOpStorageAccess {
  public:
-  using Storage = SavedStorageTable::Storage;
+  using Storage = ActivationStorageTable::Storage;
 
   struct Written {  // a storage that the op writes into
     Storage storage;
@@ -33,7 +33,7 @@ class RunningOpStorageAccess {
   };
 
   // `autocast`: whether autocast is on around the op. Inside the op it is already off.
-  void begin(const program::Op& op, const program::Stack& inputs, const SavedStorageTable& values, bool autocast);
+  void begin(const program::Op& op, const program::Stack& inputs, const ActivationStorageTable& values, bool autocast);
   void end() noexcept;
 
   explicit operator bool() const { return op_ != nullptr; }

@@ -5,7 +5,7 @@
 namespace memtune::step {
 
 using autograd::SavedStorage;
-using autograd::SavedStorageConsumerRef;
+using autograd::SavedStorageLease;
 using autograd::SavedStoragePtr;
 using checkpoint::RecordedOpPtr;
 using plan::TensorPlacement;
@@ -22,7 +22,7 @@ void SavedTensorPolicy::save(SavedTensorHandle& saved, const at::Tensor& tensor)
     return;
   }
   if (!values_.table().covers(tensor)) return;
-  const auto storage = SavedStorageTable::storage_of(tensor);
+  const auto storage = ActivationStorageTable::storage_of(tensor);
   const bool written = running.writes(storage) != nullptr;
   SavedStoragePtr value = written ? nullptr : values_.table().find(storage);
   if (value)
@@ -37,7 +37,7 @@ void SavedTensorPolicy::end_op() {
 
 void SavedTensorPolicy::attach(SavedTensorHandle& saved, SavedStoragePtr value) {
   if (step_.costs) step_.costs->saved(saved, *value);
-  saved.attach(values_.use(std::move(value), SavedStorageConsumerRef::ConsumerKind::backward));
+  saved.attach(values_.use(std::move(value), SavedStorageLease::ConsumerKind::backward));
   if (step_.trace) step_.trace->saved(saved.key());
 }
 
@@ -49,7 +49,7 @@ bool SavedTensorPolicy::offloads_saves() const {
 // wait too, so that all are offloaded in order.
 bool SavedTensorPolicy::may_be_written(const at::Tensor& tensor) const {
   if (!autograd::is_plain(tensor)) return false;
-  const auto storage = SavedStorageTable::storage_of(tensor);
+  const auto storage = ActivationStorageTable::storage_of(tensor);
   return step_.running.waits() || !step_.running.reads(storage) || step_.running.writes(storage);
 }
 
@@ -57,14 +57,14 @@ bool SavedTensorPolicy::may_be_written(const at::Tensor& tensor) const {
 void SavedTensorPolicy::offload(SavedTensorHandle& saved, const at::Tensor& tensor) {
   offload_.count_save();
   const SavedStoragePtr value =
-      autograd::is_plain(tensor) ? values_.table().find(SavedStorageTable::storage_of(tensor)) : nullptr;
+      autograd::is_plain(tensor) ? values_.table().find(ActivationStorageTable::storage_of(tensor)) : nullptr;
   const ActivationKey of = value ? value->key() : ActivationKey{};
   const SavedStorage::Origin origin{of.op >= 0 ? of.op : saved.op(), of.op >= 0 ? of.output : kPrivateSave,
                                     step_.block};
   auto copy = copies_.take(tensor, origin);
   if (!copy) return;
   if (step_.trace) offloaded_.insert({origin.op, origin.output});
-  saved.attach(values_.use(copy->value, SavedStorageConsumerRef::ConsumerKind::backward), copy->geometry);
+  saved.attach(values_.use(copy->value, SavedStorageLease::ConsumerKind::backward), copy->geometry);
   if (step_.trace) step_.trace->saved(saved.key());
 }
 
@@ -110,9 +110,9 @@ void SavedTensorPolicy::record_private_cost(const RunningOpStorageAccess::Waitin
   step_.costs->saved_private(*waiting.saved, tensor.storage());
   if (waiting.cast_source < 0) return;
   const at::Tensor& source = step_.running.input(waiting.cast_source);
-  const SavedStorageTable& table = values_.table();
+  const ActivationStorageTable& table = values_.table();
   step_.costs->cast(tensor.storage(),
-                    table.covers(source) ? table.find(SavedStorageTable::storage_of(source)) : nullptr);
+                    table.covers(source) ? table.find(ActivationStorageTable::storage_of(source)) : nullptr);
 }
 
 }  // namespace memtune::step

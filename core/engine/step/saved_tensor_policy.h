@@ -7,19 +7,19 @@
 #include <utility>
 
 #include "core/engine/checkpoint/op_recorder.h"
+#include "core/engine/step/activation_consumer_registry.h"
 #include "core/engine/step/op_plan.h"
-#include "core/engine/step/per_saved_tensor_offloader.h"
 #include "core/engine/step/saved_tensor_handle.h"
-#include "core/engine/step/step_activation_registry.h"
+#include "core/engine/step/saved_tensor_offload_packer.h"
 
 namespace memtune::step {
 
 class SavedTensorPolicy {
  public:
   // All arguments but the last must outlive this object. `ops`: by op number.
-  SavedTensorPolicy(StepContext& step, const plan::Plan& plan, const std::vector<OpPlan>& ops,
-                    StepActivationRegistry& values, offload::OffloadEngine& offload,
-                    const checkpoint::OpRecorder& recorder, PerSavedTensorOffloader copies)
+  SavedTensorPolicy(StepPositionAndRecorders& step, const plan::Plan& plan, const std::vector<OpPlan>& ops,
+                    ActivationConsumerRegistry& values, offload::OffloadEngine& offload,
+                    const checkpoint::OpRecorder& recorder, SavedTensorOffloadPacker copies)
       : step_(step),
         plan_(plan),
         ops_(ops),
@@ -30,7 +30,7 @@ class SavedTensorPolicy {
 
   void begin_step() { copies_.begin_step(); }
   void begin_block() { copies_.begin_block(); }
-  // See PerSavedTensorOffloader.
+  // See SavedTensorOffloadPacker.
   void keep_parameter_views() { copies_.keep_parameter_views(); }
 
   // Autograd saves the tensor. Without a running op the handle keeps it.
@@ -50,13 +50,13 @@ class SavedTensorPolicy {
   void resolve_private(const RunningOpStorageAccess::Waiting& waiting);
   void record_private_cost(const RunningOpStorageAccess::Waiting& waiting, const at::Tensor& tensor);
 
-  StepContext& step_;
+  StepPositionAndRecorders& step_;
   const plan::Plan& plan_;
   const std::vector<OpPlan>& ops_;
-  StepActivationRegistry& values_;
+  ActivationConsumerRegistry& values_;
   offload::OffloadEngine& offload_;
   const checkpoint::OpRecorder& recorder_;
-  PerSavedTensorOffloader copies_;
+  SavedTensorOffloadPacker copies_;
   std::set<std::pair<int, int>> offloaded_;  // op and output of values
 };
 

@@ -64,7 +64,7 @@ void StepCostRecorder::begin_pass() {
   memory_.reset_peak();
 }
 
-void StepCostRecorder::begin_run(const RunningOpStorageAccess& op, const SavedStorageTable& values) {
+void StepCostRecorder::begin_run(const RunningOpStorageAccess& op, const ActivationStorageTable& values) {
   const ScopedTimer own(own_);
   RecordedOpCosts::Run run;
   run.op = op.op().id;

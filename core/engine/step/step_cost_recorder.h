@@ -25,7 +25,7 @@
 #include <vector>
 
 #include "core/base/device/device.h"
-#include "core/engine/step/memory_without_state_offload.h"
+#include "core/engine/step/memory_meter_without_state_offload.h"
 #include "core/engine/step/running_op_storage_access.h"
 #include "core/engine/step/saved_tensor_handle.h"
 #include "core/plan/facts/recorded_op_costs.h"
@@ -51,7 +51,8 @@ class StepCostRecorder {
     engine_time_ = std::move(engine_time);
   }
 
-  // What a plan offloads that is no activation, as of MemoryWithoutStateOffload; `moved_gradients`: of it, gradients.
+  // What a plan offloads that is no activation, as of MemoryMeterWithoutStateOffload; `moved_gradients`: of it,
+  // gradients.
   void add_moved(std::function<int64_t()> moved_bytes, std::function<int64_t()> moved_gradients) {
     memory_.add_moved(std::move(moved_bytes));
     moved_gradients_ = std::move(moved_gradients);
@@ -65,7 +66,7 @@ class StepCostRecorder {
   // Called by the executor: around the forward and each of its ops, and for each new value.
   void begin_pass();
   void end_forward();
-  void begin_run(const RunningOpStorageAccess& op, const SavedStorageTable& values);
+  void begin_run(const RunningOpStorageAccess& op, const ActivationStorageTable& values);
   void end_run();
   void made(const autograd::SavedStoragePtr& value, const at::Storage& storage);
   // Called by the executor for each saved tensor: a view of a value, or the running op's private tensor. If a tensor is
@@ -139,7 +140,7 @@ class StepCostRecorder {
   device::Device& device_;
   const plan::Plan plan_;
   const GradientsFunction gradients_;
-  MemoryWithoutStateOffload memory_;
+  MemoryMeterWithoutStateOffload memory_;
   std::function<int64_t()> moved_gradients_;
   const bool reruns_;
   Step now_;

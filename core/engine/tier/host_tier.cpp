@@ -10,7 +10,9 @@
 namespace memtune::tier {
 namespace {
 
-OffloadedActivationPiece& of(schedule::HostCacheEntry& piece) { return static_cast<OffloadedActivationPiece&>(piece); }
+OffloadedActivationPiece& of(schedule::HostCachedActivationPiece& piece) {
+  return static_cast<OffloadedActivationPiece&>(piece);
+}
 
 std::function<void()> wait_for(std::vector<device::EventPtr> events) {
   return [events = std::move(events)] {
@@ -21,7 +23,7 @@ std::function<void()> wait_for(std::vector<device::EventPtr> events) {
 }  // namespace
 
 HostTier::HostTier(device::Device& device, int64_t slab_bytes, int64_t budget_bytes,
-                   std::unique_ptr<disk::BlockStore> store, bool pinned, bool power_of_two)
+                   std::unique_ptr<disk::ScratchBlockStore> store, bool pinned, bool power_of_two)
     : pool_(device, slab_bytes, budget_bytes, pinned, power_of_two),
       budget_bytes_(budget_bytes),
       store_(std::move(store)),
@@ -75,7 +77,7 @@ std::vector<HostTier::Io> HostTier::stop_recording() {
 
 // --- what the cache decides ------------------------------------------------------------------------------------------
 
-bool HostTier::lease(schedule::HostCacheEntry& piece) {
+bool HostTier::lease(schedule::HostCachedActivationPiece& piece) {
   auto lease = pool_.try_lease(piece.bytes);
   if (!lease) return false;
   pin_new_slabs();
@@ -90,24 +92,24 @@ void HostTier::pin_new_slabs() {
     store_->pin(slabs[slabs_pinned_]->data(), slabs[slabs_pinned_]->bytes());
 }
 
-void HostTier::lack_room(schedule::HostCacheEntry& piece) {
+void HostTier::lack_room(schedule::HostCachedActivationPiece& piece) {
   throw OutOfHostMemoryError("the host budget of " + format_bytes(budget_bytes_) + " has no room for " +
                              format_bytes(piece.bytes) + " more, " + format_bytes(pool_.leased_bytes()) + " are taken");
 }
 
-void HostTier::free_room(schedule::HostCacheEntry& piece) {
+void HostTier::free_room(schedule::HostCachedActivationPiece& piece) {
   of(piece).lease = {};
   of(piece).request.reset();
 }
 
-void HostTier::write(schedule::HostCacheEntry& cached) {
+void HostTier::write(schedule::HostCachedActivationPiece& cached) {
   OffloadedActivationPiece& piece = of(cached);
   piece.block = store_->allocate(piece.bytes);
   piece.request = store_->write(piece.block, piece.lease.data(), wait_for(piece.lease.free_after()));
   record(trace::EventKind::disk_write, piece);
 }
 
-void HostTier::read(schedule::HostCacheEntry& cached) {
+void HostTier::read(schedule::HostCachedActivationPiece& cached) {
   OffloadedActivationPiece& piece = of(cached);
   HostMemoryPool::Lease lease = std::move(piece.lease);  // returned if the store refuses
   piece.request = store_->read(piece.block, lease.data(), wait_for(lease.free_after()));
@@ -119,14 +121,14 @@ void HostTier::record(trace::EventKind kind, const OffloadedActivationPiece& pie
   if (recording_) io_.push_back({kind, piece.value, piece.bytes, piece.request});
 }
 
-void HostTier::free_block(schedule::HostCacheEntry& piece) { of(piece).block = {}; }
+void HostTier::free_block(schedule::HostCachedActivationPiece& piece) { of(piece).block = {}; }
 
-bool HostTier::busy(const schedule::HostCacheEntry& piece) const {
+bool HostTier::busy(const schedule::HostCachedActivationPiece& piece) const {
   const disk::RequestPtr& request = static_cast<const OffloadedActivationPiece&>(piece).request;
   return request && !request->done();
 }
 
-void HostTier::wait(schedule::HostCacheEntry& piece, Stall stall) {
+void HostTier::wait(schedule::HostCachedActivationPiece& piece, Stall stall) {
   const ScopedTimer timer(stall == Stall::for_room ? room_stall_ : disk_stall_);
   of(piece).request->wait();
 }

@@ -8,14 +8,14 @@
 #include <chrono>
 #include <memory>
 
-#include "core/engine/disk/block_store.h"
+#include "core/engine/disk/scratch_block_store.h"
 #include "core/engine/tier/host_memory_pool.h"
 #include "core/plan/schedule/disk_spilling_host_cache.h"
 #include "core/record/trace/activation_event_recorder.h"
 
 namespace memtune::tier {
 
-struct OffloadedActivationPiece final : schedule::HostCacheEntry {
+struct OffloadedActivationPiece final : schedule::HostCachedActivationPiece {
   HostMemoryPool::Lease lease;  // empty when on_disk, and when `used` once its last request is done
   trace::ActivationKey value;   // identifies the activation in the trace
   disk::ScratchBlock block;     // its place in the scratch file, from `writing` on
@@ -26,11 +26,11 @@ inline HostTierPiecePtr tier_piece(const schedule::CachedPiecePtr& piece) {
   return std::static_pointer_cast<OffloadedActivationPiece>(piece);
 }
 
-class HostTier final : private schedule::HostCacheIoBackend {
+class HostTier final : private schedule::DiskSpillingCacheBackend {
  public:
   // `store` null: nothing spills. `budget_bytes` 0: no limit. `power_of_two`: see HostMemoryPool.
-  HostTier(device::Device& device, int64_t slab_bytes, int64_t budget_bytes, std::unique_ptr<disk::BlockStore> store,
-           bool pinned = true, bool power_of_two = false);
+  HostTier(device::Device& device, int64_t slab_bytes, int64_t budget_bytes,
+           std::unique_ptr<disk::ScratchBlockStore> store, bool pinned = true, bool power_of_two = false);
   ~HostTier() override;
   HostTier(const HostTier&) = delete;
   HostTier& operator=(const HostTier&) = delete;
@@ -81,14 +81,14 @@ class HostTier final : private schedule::HostCacheIoBackend {
   bool has_disk() const { return store_ != nullptr; }
 
  private:
-  bool lease(schedule::HostCacheEntry& piece) override;
-  void lack_room(schedule::HostCacheEntry& piece) override;
-  void free_room(schedule::HostCacheEntry& piece) override;
-  void write(schedule::HostCacheEntry& piece) override;
-  void read(schedule::HostCacheEntry& piece) override;
-  void free_block(schedule::HostCacheEntry& piece) override;
-  bool busy(const schedule::HostCacheEntry& piece) const override;
-  void wait(schedule::HostCacheEntry& piece, Stall stall) override;
+  bool lease(schedule::HostCachedActivationPiece& piece) override;
+  void lack_room(schedule::HostCachedActivationPiece& piece) override;
+  void free_room(schedule::HostCachedActivationPiece& piece) override;
+  void write(schedule::HostCachedActivationPiece& piece) override;
+  void read(schedule::HostCachedActivationPiece& piece) override;
+  void free_block(schedule::HostCachedActivationPiece& piece) override;
+  bool busy(const schedule::HostCachedActivationPiece& piece) const override;
+  void wait(schedule::HostCachedActivationPiece& piece, Stall stall) override;
 
   void pin_new_slabs();
   void record(trace::EventKind kind, const OffloadedActivationPiece& piece);
@@ -96,7 +96,7 @@ class HostTier final : private schedule::HostCacheIoBackend {
   HostMemoryPool pool_;
   size_t slabs_pinned_ = 0;  // number of slabs that are registered with the store
   int64_t budget_bytes_;
-  std::unique_ptr<disk::BlockStore> store_;  // destroyed before the pool, because writes may still read from it
+  std::unique_ptr<disk::ScratchBlockStore> store_;  // destroyed before the pool, because writes may still read from it
   std::chrono::nanoseconds room_stall_{0}, disk_stall_{0};
   bool recording_ = false;
   std::vector<Io> io_;

@@ -99,8 +99,8 @@ void find_owner(const TrainingProcessRecords& records, MemoryGrowth& to) {
   if (most->second <= 0) return;
   to.owner = most->first;
   if (to.owner != "rest") return;
-  for (const result::AllocationSite& line : last.lines) {
-    const auto before = std::ranges::find_if(first.lines, [&](const result::AllocationSite& each) {
+  for (const result::AllocatingSourceLine& line : last.lines) {
+    const auto before = std::ranges::find_if(first.lines, [&](const result::AllocatingSourceLine& each) {
       return each.file == line.file && each.line == line.line && each.inner == line.inner;
     });
     const bool found = before != first.lines.end();
@@ -123,7 +123,7 @@ const StepRecord* last_measured(const TrainingProcessRecords& records) {
   return found == records.steps.rend() ? nullptr : &*found;
 }
 
-std::string line_text(const result::AllocationSite& line) {
+std::string line_text(const result::AllocatingSourceLine& line) {
   if (line.file.empty()) return "";
   return line.file.substr(line.file.rfind('/') + 1) + ":" + std::to_string(line.line) +
          (line.text.empty() ? "" : " `" + shorten(line.text, 60) + "`");

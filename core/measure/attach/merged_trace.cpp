@@ -14,22 +14,22 @@ namespace {
 
 using trace::EventKind;
 using trace::RegionId;
-using trace::RegionKind;
+using trace::RegionLevel;
 using trace::Trace;
 using trace::TraceEvent;
 using trace::TrackRole;
 
-TrackRole role_of(RegionKind kind) {
-  if (kind == RegionKind::step) return TrackRole::steps;
-  return kind == RegionKind::phase ? TrackRole::phases : TrackRole::blocks;
+TrackRole role_of(RegionLevel kind) {
+  if (kind == RegionLevel::step) return TrackRole::steps;
+  return kind == RegionLevel::phase ? TrackRole::phases : TrackRole::blocks;
 }
 
 // The same names as in traces of memtune's own trials.
 std::string name_of(const RegionId& region, const std::vector<std::string>& blocks) {
-  if (region.kind == RegionKind::step) return "step";
-  if (region.kind == RegionKind::phase) return to_string(region.pass);
-  std::string name = region.kind == RegionKind::head ? "head" : "before the blocks";
-  if (region.kind == RegionKind::block) name = blocks[static_cast<size_t>(region.block)];
+  if (region.kind == RegionLevel::step) return "step";
+  if (region.kind == RegionLevel::phase) return to_string(region.pass);
+  std::string name = region.kind == RegionLevel::head ? "head" : "before the blocks";
+  if (region.kind == RegionLevel::block) name = blocks[static_cast<size_t>(region.block)];
   return region.pass == trace::Pass::forward ? name : name + " " + to_string(region.pass);
 }
 
@@ -66,17 +66,18 @@ class Merge {
 int64_t begin_of(const TracedStepsRecord& record) {
   int64_t begin_ns = 0;
   for (const RegionSpan& each : record.regions)
-    if (each.region.kind == RegionKind::step && (begin_ns == 0 || each.start_ns < begin_ns)) begin_ns = each.start_ns;
+    if (each.region.kind == RegionLevel::step && (begin_ns == 0 || each.start_ns < begin_ns)) begin_ns = each.start_ns;
   return begin_ns;
 }
 
-RecordsByRank traced_of(const RecordsByRank& team) {
-  RecordsByRank traced = team;
+ProcessRecordsByRank traced_of(const ProcessRecordsByRank& team) {
+  ProcessRecordsByRank traced = team;
   std::erase_if(traced.ranks, [](const TrainingProcessRecords* rank) { return !rank->trace; });
   return traced;
 }
 
-Trace merge_traces(const RecordsByRank& traced, const std::filesystem::path& folder, std::vector<std::string>& notes) {
+Trace merge_traces(const ProcessRecordsByRank& traced, const std::filesystem::path& folder,
+                   std::vector<std::string>& notes) {
   Trace merged;
   Merge merge(merged);
   const auto start_ns = [](const TrainingProcessRecords* rank) { return rank->trace->start_ns; };
@@ -100,9 +101,10 @@ Trace merge_traces(const RecordsByRank& traced, const std::filesystem::path& fol
 
 }  // namespace
 
-void fill_traced(const RecordsByRank& team, const std::filesystem::path& folder, const std::filesystem::path& target,
-                 FileSystem& files, result::Measurement& to, std::vector<std::string>& notes) try {
-  const RecordsByRank traced = traced_of(team);
+void fill_traced(const ProcessRecordsByRank& team, const std::filesystem::path& folder,
+                 const std::filesystem::path& target, FileSystem& files, result::Measurement& to,
+                 std::vector<std::string>& notes) try {
+  const ProcessRecordsByRank traced = traced_of(team);
   if (traced.ranks.empty()) return;
   if (const auto& memory = slowest_rank(traced).memory)
     fill_memory(*memory, folder, target.parent_path() / "memory.stacks", files, to, notes);

@@ -19,7 +19,7 @@
 #include "core/measure/attach/memory_growth.h"
 #include "core/measure/attach/merged_trace.h"
 #include "core/measure/attach/plausible.h"
-#include "core/measure/attach/records_by_rank.h"
+#include "core/measure/attach/process_records_by_rank.h"
 #include "core/measure/attach/throughput.h"
 #include "core/measure/process/end.h"
 
@@ -73,7 +73,7 @@ std::optional<result::OutOfMemory> out_of_memory_of(std::span<const TrainingProc
 class Judge {
  public:
   Judge(const CommandSettings& settings, const RecordFolderReader& records, const CommandExit& ending,
-        const RecordsByRank& team)
+        const ProcessRecordsByRank& team)
       : settings_(settings), records_(records), ending_(ending), team_(team) {}
 
   // Impossible records are not reported as a measurement.
@@ -221,18 +221,18 @@ class Judge {
   const CommandSettings& settings_;
   const RecordFolderReader& records_;
   const CommandExit& ending_;
-  const RecordsByRank& team_;
+  const ProcessRecordsByRank& team_;
 };
 
 }  // namespace
 
 bool all_done(const RecordFolderReader& records) {
-  const RecordsByRank team = rank_records_of(records.processes());
+  const ProcessRecordsByRank team = rank_records_of(records.processes());
   return !team.ranks.empty() && std::ranges::all_of(team.ranks, &TrainingProcessRecords::done);
 }
 
 int64_t steps_taken(const RecordFolderReader& records) {
-  const RecordsByRank team = rank_records_of(records.processes());
+  const ProcessRecordsByRank team = rank_records_of(records.processes());
   int64_t least = team.ranks.empty() ? 0 : team.ranks.front()->steps.back().number;
   for (const TrainingProcessRecords* rank : team.ranks) least = std::min(least, rank->steps.back().number);
   return least;
@@ -254,7 +254,7 @@ CommandProgress progress_of(const RecordFolderReader& records, const StepCounts&
 
 CommandResult make_result(const CommandSettings& settings, const RecordFolderReader& records,
                           const CommandExit& ending) {
-  const RecordsByRank team = rank_records_of(records.processes());
+  const ProcessRecordsByRank team = rank_records_of(records.processes());
   const Judge judge(settings, records, ending, team);
   CommandResult made;
   result::Measurement& measurement = made.row.measurement;

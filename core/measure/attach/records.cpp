@@ -111,14 +111,14 @@ void read_process(const json& line, TrainingProcessRecords& to) {
   if (line.contains("data") && !line.at("data").is_null()) to.data = any_whole(line.at("data"));
 }
 
-StepPeriodRecord read_period(const json& line, int64_t steps) {
-  StepPeriodRecord record{whole_in(line, "steps", steps), wholes_in(line, "differing")};
+StepPeriodicityRecord read_period(const json& line, int64_t steps) {
+  StepPeriodicityRecord record{whole_in(line, "steps", steps), wholes_in(line, "differing")};
   if (record.differing.empty() || std::ranges::max(record.differing) > steps) throw UsageError("no step differs");
   return record;
 }
 
-MissingGradientRecord read_gradients(const json& line) {
-  MissingGradientRecord record{whole_at(line, "trained", 1), 0, {}};
+ParametersWithoutGradientRecord read_gradients(const json& line) {
+  ParametersWithoutGradientRecord record{whole_at(line, "trained", 1), 0, {}};
   record.without = whole_at(line, "without", 1, record.trained);
   line.at("names").get_to(record.names);
   return record;
@@ -131,9 +131,9 @@ Enum parse_word(std::initializer_list<std::pair<const char*, Enum>> words, const
   throw UsageError("unknown word");
 }
 
-trace::RegionKind parse_region_kind(const std::string& word) {
-  using enum trace::RegionKind;
-  return parse_word<trace::RegionKind>(
+trace::RegionLevel parse_region_kind(const std::string& word) {
+  using enum trace::RegionLevel;
+  return parse_word<trace::RegionLevel>(
       {{"step", step}, {"phase", phase}, {"before_blocks", before_blocks}, {"block", block}, {"head", head}}, word);
 }
 
@@ -150,7 +150,7 @@ RegionSpan read_region(const json& line, size_t blocks) {
   record.region = {parse_region_kind(line.at(0)), parse_pass(line.at(1)), whole_int(line.at(2))};
   record.start_ns = time_in(line.at(3));
   record.end_ns = time_in(line.at(4));
-  const bool block = record.region.kind == trace::RegionKind::block;
+  const bool block = record.region.kind == trace::RegionLevel::block;
   const int64_t least = block ? 0 : trace::kNoBlock, most = block ? static_cast<int64_t>(blocks) - 1 : trace::kNoBlock;
   if (record.region.block < least || record.region.block > most || record.end_ns < record.start_ns)
     throw UsageError("no region");
@@ -188,7 +188,7 @@ result::BatchRowsAndTokens read_batch(const json& sizes) {
   return {whole(sizes.at(0), 0), whole(sizes.at(1), 0), whole(sizes.at(2), 0)};
 }
 
-result::AllocationSite read_memory_line(const json& line) {
+result::AllocatingSourceLine read_memory_line(const json& line) {
   return {text_at(line, "file"), whole_at(line, "line", 0), text_at(line, "function"), text_at(line, "inner"),
           text_at(line, "text"), bytes_at(line, "bytes"),   whole_at(line, "count", 1)};
 }

@@ -48,13 +48,13 @@ struct StateSaveRecord {
 };
 
 // Steps that differ from the others.
-struct StepPeriodRecord {
+struct StepPeriodicityRecord {
   int64_t steps = 0;               // after which they come again; 0: no period was seen
   std::vector<int64_t> differing;  // numbers of the steps
 };
 
 // Parameters of the optimizers at their first update.
-struct MissingGradientRecord {
+struct ParametersWithoutGradientRecord {
   int64_t trained = 0, without = 0;
   std::vector<std::string> names;  // of some that had no gradient
 };
@@ -69,7 +69,7 @@ struct OutOfMemoryRecord {
 struct StepEndMemoryBreakdown {
   int64_t step = 0;
   int64_t parameters_bytes = 0, gradients_bytes = 0, optimizer_bytes = 0, buffers_bytes = 0, rest_bytes = 0;
-  std::vector<result::AllocationSite> lines;  // of the rest
+  std::vector<result::AllocatingSourceLine> lines;  // of the rest
 };
 
 // What was allocated at a moment since the start of the trace.
@@ -117,8 +117,8 @@ struct TrainingProcessRecords {
   std::vector<StepEndMemoryBreakdown> held;           // in the order of steps
   std::optional<TracedStepsRecord> trace;
   std::optional<TracedStepMemoryRecord> memory;
-  std::optional<StepPeriodRecord> period;
-  MissingGradientRecord gradients;
+  std::optional<StepPeriodicityRecord> period;
+  ParametersWithoutGradientRecord gradients;
   bool planned = false;    // the plan that it was given is in effect
   std::string plan_error;  // why it is not; "": unknown
   std::string refused;     // the first record with an impossible or missing value; "": none

@@ -68,7 +68,7 @@ constexpr const char* kNotSeen = ": its time is in no step; more --steps would s
 
 }  // namespace
 
-int64_t steps_of_a_sample(const StepPeriodRecord& period, int64_t count) {
+int64_t steps_of_a_sample(const StepPeriodicityRecord& period, int64_t count) {
   if (period.steps > 0) return period.steps <= count ? period.steps : 1;
   return period.differing.size() > 1 ? std::max<int64_t>(1, count / 2) : 1;
 }
@@ -84,7 +84,7 @@ std::vector<double> means_of(const std::vector<double>& step_ms, int64_t steps) 
 }
 
 std::string period_text(const TrainingProcessRecords& records, int64_t steps_of_a_sample) {
-  const StepPeriodRecord& period = *records.period;
+  const StepPeriodicityRecord& period = *records.period;
   Steps differing, rest;
   for (const StepRecord* step : measured(records)) {
     const bool differs = std::ranges::find(period.differing, step->number) != period.differing.end();

@@ -13,7 +13,7 @@ namespace memtune::attach {
 
 // How many steps of `count` measured ones make one sample of the step time: a whole period. If steps differ without a
 // period, half of them. 1: steps are alike, or too few are known.
-int64_t steps_of_a_sample(const StepPeriodRecord& period, int64_t count);
+int64_t steps_of_a_sample(const StepPeriodicityRecord& period, int64_t count);
 
 // Means over the last whole groups of so many steps, in order of time.
 std::vector<double> means_of(const std::vector<double>& step_ms, int64_t steps);

@@ -32,7 +32,7 @@ double mean(const std::vector<double>& values) {
 }
 
 // If tokens vary, a step with more of them takes longer.
-bool tokens_vary(const RecordsByRank& team) {
+bool tokens_vary(const ProcessRecordsByRank& team) {
   return std::ranges::any_of(team.ranks, [](const TrainingProcessRecords* rank) {
     const std::vector<double> tokens = sizes_of(*rank, &StepRecord::tokens);
     return !tokens.empty() && std::ranges::min(tokens) < std::ranges::max(tokens);
@@ -63,7 +63,7 @@ Fed fed(const TrainingProcessRecords& rank) {
 }
 
 // Part of the positions that are padding, in all measured steps.
-double padding_share(const RecordsByRank& team) {
+double padding_share(const ProcessRecordsByRank& team) {
   double tokens = 0, positions = 0;
   for (const TrainingProcessRecords* rank : team.ranks)
     for (const StepRecord& step : rank->steps) {
@@ -75,7 +75,7 @@ double padding_share(const RecordsByRank& team) {
 }
 
 // Lengths of the rows of all measured batches. Texts of one length and rows without tokens have none.
-std::string lengths_text(const RecordsByRank& team) {
+std::string lengths_text(const ProcessRecordsByRank& team) {
   int64_t shortest = std::numeric_limits<int64_t>::max(), longest = 0, at = 0;
   for (const TrainingProcessRecords* rank : team.ranks)
     for (const StepRecord& step : rank->steps)
@@ -91,7 +91,7 @@ std::string lengths_text(const RecordsByRank& team) {
 }
 
 // True if two ranks got the same first batch, as tensor and pipeline parallel ranks do.
-bool fed_the_same(const RecordsByRank& team) {
+bool fed_the_same(const ProcessRecordsByRank& team) {
   std::set<int64_t> seen;
   return std::ranges::any_of(
       team.ranks, [&](const TrainingProcessRecords* rank) { return rank->data && !seen.insert(*rank->data).second; });
@@ -99,7 +99,7 @@ bool fed_the_same(const RecordsByRank& team) {
 
 }  // namespace
 
-void fill_throughput(const RecordsByRank& team, result::Measurement& to, std::vector<std::string>& notes) {
+void fill_throughput(const ProcessRecordsByRank& team, result::Measurement& to, std::vector<std::string>& notes) {
   if (team.ranks.empty() || to.step_ms.median <= 0) return;
   Fed sum;
   bool rows = true, tokens = true;

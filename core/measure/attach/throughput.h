@@ -8,12 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "core/measure/attach/records_by_rank.h"
+#include "core/measure/attach/process_records_by_rank.h"
 
 namespace memtune::attach {
 
 // Sums over ranks, at the measured step time, which `to` has already. Sets nothing if a rank had no batch of known
 // size, or if ranks got the same batches; the latter gets a note.
-void fill_throughput(const RecordsByRank& team, result::Measurement& to, std::vector<std::string>& notes);
+void fill_throughput(const ProcessRecordsByRank& team, result::Measurement& to, std::vector<std::string>& notes);
 
 }  // namespace memtune::attach

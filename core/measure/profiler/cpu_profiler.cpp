@@ -6,7 +6,7 @@
 namespace memtune::profiler {
 namespace {
 
-using device::EmulatedStreamActivity;
+using device::EmulatedStreamActivityRecord;
 using device::StreamKind;
 
 // Tags of the device count from 1.
@@ -33,7 +33,7 @@ class CpuProfiler final : public Profiler {
   std::vector<uint32_t> finish(trace::Trace& trace) override;
 
  private:
-  void add(trace::Trace& trace, const EmulatedStreamActivity& activity) const;
+  void add(trace::Trace& trace, const EmulatedStreamActivityRecord& activity) const;
   void add_compute(trace::Trace& trace, int64_t start_ns, int64_t end_ns) const;
 
   device::CpuEmulatedDevice& device_;
@@ -48,12 +48,13 @@ std::vector<uint32_t> CpuProfiler::finish(trace::Trace& trace) {
   auto activities = device_.stop_recording(lost);
   trace.lost_records += lost;
   // This function's own wait for the last copies delays nothing.
-  std::erase_if(activities, [&](const EmulatedStreamActivity& activity) {
-    return activity.kind == EmulatedStreamActivity::Kind::wait && activity.start_ns >= end;
+  std::erase_if(activities, [&](const EmulatedStreamActivityRecord& activity) {
+    return activity.kind == EmulatedStreamActivityRecord::Kind::wait && activity.start_ns >= end;
   });
-  std::stable_sort(
-      activities.begin(), activities.end(),
-      [](const EmulatedStreamActivity& a, const EmulatedStreamActivity& b) { return a.start_ns < b.start_ns; });
+  std::stable_sort(activities.begin(), activities.end(),
+                   [](const EmulatedStreamActivityRecord& a, const EmulatedStreamActivityRecord& b) {
+                     return a.start_ns < b.start_ns;
+                   });
   for (const StreamKind stream : {StreamKind::compute, StreamKind::out, StreamKind::in}) trace.track(track_of(stream));
   int64_t compute_from = start_ns_;
   for (const auto& activity : activities) {
@@ -67,10 +68,10 @@ std::vector<uint32_t> CpuProfiler::finish(trace::Trace& trace) {
   return std::vector<uint32_t>(trace.events.size() - first, 0);  // host and device have one clock
 }
 
-void CpuProfiler::add(trace::Trace& trace, const EmulatedStreamActivity& activity) const {
-  const auto kind = activity.kind == EmulatedStreamActivity::Kind::wait       ? trace::EventKind::wait
-                    : activity.kind == EmulatedStreamActivity::Kind::copy_out ? trace::EventKind::copy_out
-                                                                              : trace::EventKind::copy_in;
+void CpuProfiler::add(trace::Trace& trace, const EmulatedStreamActivityRecord& activity) const {
+  const auto kind = activity.kind == EmulatedStreamActivityRecord::Kind::wait       ? trace::EventKind::wait
+                    : activity.kind == EmulatedStreamActivityRecord::Kind::copy_out ? trace::EventKind::copy_out
+                                                                                    : trace::EventKind::copy_in;
   trace::TraceEvent event;
   event.kind = kind;
   event.track = trace.track(track_of(activity.stream));

@@ -13,7 +13,7 @@
 #include "core/base/device/torch/torch_device.h"
 #include "core/base/median.h"
 #include "core/measure/profiler/profiler.h"
-#include "core/record/trace/trace_provenance.h"
+#include "core/record/trace/run_provenance.h"
 
 namespace memtune::profiler {
 namespace {

@@ -17,7 +17,7 @@ bool lacks_deterministic_kernel(const std::exception& error) {
          std::strstr(error.what(), "deterministic");
 }
 
-bool has_deterministic_kernels(StepRunner& runner) {
+bool has_deterministic_kernels(ForwardBackwardRunner& runner) {
   const DeterministicScope scope(true);
   try {
     runner.untouched_step();

@@ -1,7 +1,7 @@
 // Selects kernels whose result does not depend on the order of atomic operations.
 #pragma once
 
-#include "core/measure/trial/step_runner.h"
+#include "core/measure/trial/forward_backward_runner.h"
 
 namespace memtune::trial {
 
@@ -23,6 +23,6 @@ class DeterministicScope {
 bool lacks_deterministic_kernel(const std::exception& error);
 
 // True if every op of a step has such a kernel. Runs one and restores everything.
-bool has_deterministic_kernels(StepRunner& runner);
+bool has_deterministic_kernels(ForwardBackwardRunner& runner);
 
 }  // namespace memtune::trial

@@ -28,7 +28,8 @@ void GradientCheck::compare(result::Measurement& result) {
   const double loss = step();
   if (request_.envelope.reference.empty()) return runner_.drop_gradients();
   if (!request_.envelope.only_gradients && std::filesystem::exists(request_.envelope.reference)) {
-    ReferenceComparison comparison = compare_with_reference(request_.envelope.reference, loss, runner_.parameters());
+    ReferenceComparisonResult comparison =
+        compare_with_reference(request_.envelope.reference, loss, runner_.parameters());
     result.gradients = std::move(comparison.gradients);
     if (runner_.any_rank(!comparison.has_size && !result.gradients.equal)) leave_undecided(result);
     deviation_ = std::move(comparison.worst);

@@ -2,8 +2,8 @@
 // reproducible, they may differ as much as its own runs do.
 #pragma once
 
+#include "core/measure/trial/forward_backward_runner.h"
 #include "core/measure/trial/reference.h"
-#include "core/measure/trial/step_runner.h"
 #include "core/plan/request/trial_request.h"
 #include "core/record/measurement/measurement.h"
 
@@ -11,7 +11,8 @@ namespace memtune::trial {
 
 class GradientCheck {
  public:
-  GradientCheck(const plan::TrialRequest& request, StepRunner& runner) : request_(request), runner_(runner) {}
+  GradientCheck(const plan::TrialRequest& request, ForwardBackwardRunner& runner)
+      : request_(request), runner_(runner) {}
 
   // Runs a step that changes nothing but gradients. Compares loss and gradients with the reference file, or writes that
   // if it does not exist: hashes of gradients, or gradients if the request asks for them or if they are not
@@ -31,7 +32,7 @@ class GradientCheck {
   void repeat(ReferenceWriter& reference, double& loss);
 
   const plan::TrialRequest& request_;
-  StepRunner& runner_;
+  ForwardBackwardRunner& runner_;
   ExcessiveGradientDeviation deviation_;  // from the reference, by more than is allowed
   bool deterministic_ = true;
 };

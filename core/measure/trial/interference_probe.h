@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "core/measure/profiler/link_load_generator.h"
-#include "core/measure/trial/step_runner.h"
+#include "core/measure/trial/forward_backward_runner.h"
 #include "core/plan/facts/recorded_op_costs.h"
 #include "core/plan/request/trial_request.h"
 
@@ -17,7 +17,7 @@ class InterferenceProbe {
  public:
   // `step` runs one step and returns its ms; `step_ms`: of a step alone. `copies` is null on an emulated device, whose
   // copies are made by the processor too. The runner outlives it.
-  InterferenceProbe(StepRunner& runner, std::unique_ptr<profiler::LinkLoadGenerator> copies, double step_ms,
+  InterferenceProbe(ForwardBackwardRunner& runner, std::unique_ptr<profiler::LinkLoadGenerator> copies, double step_ms,
                     std::function<double()> step)
       : runner_(runner), step_ms_(step_ms), step_(std::move(step)), copies_(std::move(copies)) {}
   // Copies for a step of that duration; null on an emulated device.
@@ -35,7 +35,7 @@ class InterferenceProbe {
  private:
   double step_with_copies();
 
-  StepRunner& runner_;
+  ForwardBackwardRunner& runner_;
   const double step_ms_;
   const std::function<double()> step_;
   const std::unique_ptr<profiler::LinkLoadGenerator> copies_;

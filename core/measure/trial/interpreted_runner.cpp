@@ -41,7 +41,7 @@ InterpretedRunner::InterpretedRunner(const plan::TrialRequest& request, std::uni
   if (!request.plan.keeps_everything()) make_executor();
 }
 
-shard::ShardSettings InterpretedRunner::shard_settings() {
+shard::ShardStoragePolicy InterpretedRunner::shard_settings() {
   const plan::TrainingSettings& training = request_.training;
   const auto dtype = [](const std::string& name) {
     return name.empty() ? std::nullopt : std::optional(frontend::scalar_type(plan::canonical_dtype(name)));
@@ -58,9 +58,9 @@ void InterpretedRunner::make_executor() {
   tiers.host_budget_bytes = training.host_budget_bytes;
   if (request_.plan.places(plan::TensorPlacement::disk))
     tiers.store =
-        std::make_unique<disk::BlockStore>(disk::BlockStoreSettings{.directory = training.scratch,
-                                                                    .budget_bytes = training.disk_budget_bytes,
-                                                                    .allow_memory = training.scratch_in_memory});
+        std::make_unique<disk::ScratchBlockStore>(disk::BlockStoreSettings{.directory = training.scratch,
+                                                                           .budget_bytes = training.disk_budget_bytes,
+                                                                           .allow_memory = training.scratch_in_memory});
   executor_.emplace(session_.program(), session_.facts(), request_.plan, session_.device(), std::move(tiers));
   if (sharded_) executor_->set_parameters(&*sharded_);
   if (states_) executor_->set_parameters(&*states_);
@@ -80,7 +80,7 @@ void InterpretedRunner::finish_updates() {
 
 void InterpretedRunner::make_states(optimizer::Optimizer& optimizer, const std::vector<size_t>& parameters) {
   if (states_) return states_->make_moments(parameters);
-  StepRunner::make_states(optimizer, parameters);
+  ForwardBackwardRunner::make_states(optimizer, parameters);
 }
 
 std::vector<double> InterpretedRunner::gather_from_ranks(const std::vector<double>& here) {
@@ -232,7 +232,7 @@ std::string InterpretedRunner::where() const {
 
 // The activations are gone after the throw, so the forward runs again, to the same point. With several ranks all would
 // have to do that.
-std::vector<StepRunner::Owner> InterpretedRunner::largest_owners() {
+std::vector<ForwardBackwardRunner::Owner> InterpretedRunner::largest_owners() {
   if (sharded_) return {};
   drop_gradients();
   device().empty_cache();
@@ -249,7 +249,8 @@ std::vector<StepRunner::Owner> InterpretedRunner::largest_owners() {
   return owners;
 }
 
-std::unique_ptr<StepRunner> make_runner(const plan::TrialRequest& request, std::unique_ptr<shard::Collectives> ranks) {
+std::unique_ptr<ForwardBackwardRunner> make_runner(const plan::TrialRequest& request,
+                                                   std::unique_ptr<shard::Collectives> ranks) {
   return std::make_unique<InterpretedRunner>(request, std::move(ranks));
 }
 

@@ -8,16 +8,16 @@
 
 #include "core/engine/shard/offloaded_model_states.h"
 #include "core/engine/shard/sharded_parameters.h"
-#include "core/measure/trial/device_memory_by_owner.h"
-#include "core/measure/trial/model_session.h"
-#include "core/measure/trial/step_cost_observer.h"
-#include "core/measure/trial/step_runner.h"
+#include "core/measure/trial/device_memory_by_owner_sampler.h"
+#include "core/measure/trial/forward_backward_runner.h"
+#include "core/measure/trial/loaded_model_and_batch.h"
+#include "core/measure/trial/step_cost_recorder_adapter.h"
 #include "core/measure/trial/step_trace_recorder.h"
 #include "core/model/program/embeddings.h"
 
 namespace memtune::trial {
 
-class InterpretedRunner final : public StepRunner {
+class InterpretedRunner final : public ForwardBackwardRunner {
  public:
   // `ranks` of a model that is sharded over them; null: it is not sharded.
   explicit InterpretedRunner(const plan::TrialRequest& request, std::unique_ptr<shard::Collectives> ranks = nullptr);
@@ -82,19 +82,19 @@ class InterpretedRunner final : public StepRunner {
   std::vector<Owner> largest_owners() override;
 
  private:
-  shard::ShardSettings shard_settings();
+  shard::ShardStoragePolicy shard_settings();
   void make_executor();
   step::PlanExecutor* executor() { return executor_ ? &*executor_ : nullptr; }
 
   const plan::TrialRequest& request_;
-  ModelSession session_;
+  LoadedModelAndBatch session_;
   std::unique_ptr<shard::Collectives> ranks_;
   std::optional<shard::ShardedParameters> sharded_;
   std::optional<shard::OffloadedModelStates> states_;  // of a plan that offloads them
   std::optional<step::PlanExecutor> executor_;
-  std::optional<DeviceMemoryByOwner> owners_;  // both set while steps are traced
+  std::optional<DeviceMemoryByOwnerSampler> owners_;  // both set while steps are traced
   std::optional<StepTraceRecorder> step_trace_;
-  std::optional<StepCostObserver> cost_notes_;  // set while costs are recorded
+  std::optional<StepCostRecorderAdapter> cost_notes_;  // set while costs are recorded
   shard::ShardedParameters::Counters communicated_before_;
   shard::OffloadedModelStates::Counters states_before_;
   int64_t reruns_before_ = 0, recomputed_before_ = 0;

@@ -33,7 +33,7 @@
 #include "core/measure/trial/training_run.h"
 #include "core/measure/trial/trial.h"
 #include "core/model/program/first_line.h"
-#include "core/plan/request/training_run_request.h"
+#include "core/plan/request/resumable_training_request.h"
 #include "core/plan/request/trial_protocol.h"
 #include "core/plan/request/trial_request.h"
 
@@ -112,9 +112,10 @@ void inspect(const std::string& path, TrialFrameWriter& frames) {
 }
 
 // With several ranks the runner is never destroyed: it would wait for collectives of a lost rank, and delay the answer.
-std::shared_ptr<memtune::trial::StepRunner> endless(std::unique_ptr<memtune::trial::StepRunner> runner, int ranks) {
+std::shared_ptr<memtune::trial::ForwardBackwardRunner> endless(
+    std::unique_ptr<memtune::trial::ForwardBackwardRunner> runner, int ranks) {
   if (ranks == 1) return runner;
-  return {runner.release(), [](memtune::trial::StepRunner*) {}};
+  return {runner.release(), [](memtune::trial::ForwardBackwardRunner*) {}};
 }
 
 // PyTorch reads them when its allocator is made.
@@ -137,8 +138,8 @@ void run_trial(const std::string& path, TrialFrameWriter& frames) {
   frames.send({{"frame", "result"}, {"measurement", measurement}});
 }
 
-std::shared_ptr<memtune::trial::StepRunner> ready_runner(const memtune::plan::TrainingRunRequest& request,
-                                                         TrialFrameWriter& frames) {
+std::shared_ptr<memtune::trial::ForwardBackwardRunner> ready_runner(
+    const memtune::plan::ResumableTrainingRequest& request, TrialFrameWriter& frames) {
   auto ranks = join_process_group(request.trial);
   if (ranks) print_why_ranks_end(request.trial, frames);
   begin(request.trial, {request.folder});
@@ -147,14 +148,14 @@ std::shared_ptr<memtune::trial::StepRunner> ready_runner(const memtune::plan::Tr
 }
 
 void train(const std::string& path, TrialFrameWriter& frames) {
-  const auto request = read_request<memtune::plan::TrainingRunRequest>(path);
+  const auto request = read_request<memtune::plan::ResumableTrainingRequest>(path);
   const auto runner = ready_runner(request, frames);
   const auto training = memtune::trial::train(request, *runner, frames);
   frames.send({{"frame", "trained"}, {"training", training}});
 }
 
 void measure_saves(const std::string& path, TrialFrameWriter& frames) {
-  const auto request = read_request<memtune::plan::TrainingRunRequest>(path);
+  const auto request = read_request<memtune::plan::ResumableTrainingRequest>(path);
   const auto runner = ready_runner(request, frames);
   const auto measured = memtune::trial::measure_saves(request, *runner, frames);
   frames.send({{"frame", "saves"}, {"saves", measured}});

@@ -20,7 +20,7 @@ void MemoryCurveRecorder::sample(uint32_t part) {
   samples_.push_back({part, memory.peak_allocated, memory.allocated, owners_.bytes()});
 }
 
-void MemoryCurveRecorder::add_to(trace::Trace& trace, const trace::HostPartDeviceTimes& clock, uint32_t before,
+void MemoryCurveRecorder::add_to(trace::Trace& trace, const trace::HostSegmentDeviceWindows& clock, uint32_t before,
                                  uint32_t last) const {
   std::vector<int64_t> owned = last_owned(trace);
   for (const Sample& sample : samples_) {

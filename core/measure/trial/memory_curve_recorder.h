@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/base/device/device.h"
-#include "core/measure/trial/device_memory_by_owner.h"
+#include "core/measure/trial/device_memory_by_owner_sampler.h"
 #include "core/record/trace/host_timeline_segments.h"
 #include "core/record/trace/trace_event.h"
 
@@ -15,14 +15,15 @@ namespace memtune::trial {
 class MemoryCurveRecorder {
  public:
   // Both must outlive it.
-  MemoryCurveRecorder(device::Device& device, const DeviceMemoryByOwner& owners) : device_(device), owners_(owners) {}
+  MemoryCurveRecorder(device::Device& device, const DeviceMemoryByOwnerSampler& owners)
+      : device_(device), owners_(owners) {}
 
   void begin_step() { device_.reset_peak(); }
   // After part number `part` of the step, from 1 on.
   void sample(uint32_t part);
   // Adds the curve to a timed step, whose parts are those after `before`, up to `last`. If it has fewer parts (a model
   // may take another branch), the end of the curve goes to the last one.
-  void add_to(trace::Trace& trace, const trace::HostPartDeviceTimes& clock, uint32_t before, uint32_t last) const;
+  void add_to(trace::Trace& trace, const trace::HostSegmentDeviceWindows& clock, uint32_t before, uint32_t last) const;
 
  private:
   struct Sample {
@@ -32,7 +33,7 @@ class MemoryCurveRecorder {
   };
 
   device::Device& device_;
-  const DeviceMemoryByOwner& owners_;
+  const DeviceMemoryByOwnerSampler& owners_;
   std::vector<Sample> samples_;
 };
 

@@ -29,7 +29,7 @@ std::string model(const plan::ModelAndInputSource& source) {
 
 }  // namespace
 
-trace::TraceProvenance find_provenance(const plan::ModelAndInputSource& source, const std::string& command) {
+trace::RunProvenance find_provenance(const plan::ModelAndInputSource& source, const std::string& command) {
   return {trace::utc_now(),           command,  model(source), MEMTUNE_VERSION, profiler::loaded_torch(),
           profiler::driver_release(), machine()};
 }

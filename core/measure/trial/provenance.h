@@ -9,6 +9,6 @@
 namespace memtune::trial {
 
 // Unknown fields stay empty.
-trace::TraceProvenance find_provenance(const plan::ModelAndInputSource& source, const std::string& command);
+trace::RunProvenance find_provenance(const plan::ModelAndInputSource& source, const std::string& command);
 
 }  // namespace memtune::trial

@@ -23,8 +23,8 @@ namespace memtune::trial {
 namespace {
 
 namespace fs = std::filesystem;
-using plan::ReferenceGradientEntry;
-using plan::ReferenceResults;
+using plan::ReferenceFileMetadata;
+using plan::ReferenceGradientMetadata;
 
 constexpr int64_t kSliceElements = int64_t{1} << 22;  // compared at a time, in double precision
 constexpr double kAllowed = 2;                        // times the noise
@@ -112,13 +112,13 @@ std::vector<std::string> device_hashes(const NamedParameters& parameters) {
   return hashes;
 }
 
-ReferenceGradientEntry describe(const std::string& name, const at::Tensor& parameter, uint64_t offset) {
+ReferenceGradientMetadata describe(const std::string& name, const at::Tensor& parameter, uint64_t offset) {
   return {
       name, c10::toString(parameter.scalar_type()), parameter.sizes().vec(), parameter.grad().defined(), offset, 0, "",
       0};
 }
 
-at::Tensor read(const InputFile& file, const ReferenceGradientEntry& entry, const at::Tensor& parameter,
+at::Tensor read(const InputFile& file, const ReferenceGradientMetadata& entry, const at::Tensor& parameter,
                 const fs::path& path) {
   at::Tensor tensor = at::empty(parameter.sizes(), at::TensorOptions(parameter.scalar_type()));
   file.read(static_cast<char*>(tensor.data_ptr()), static_cast<int64_t>(tensor.nbytes()),
@@ -127,14 +127,14 @@ at::Tensor read(const InputFile& file, const ReferenceGradientEntry& entry, cons
   return tensor;
 }
 
-void check_model(const ReferenceResults& reference, const NamedParameters& parameters, const fs::path& path) {
+void check_model(const ReferenceFileMetadata& reference, const NamedParameters& parameters, const fs::path& path) {
   if (reference.gradients.size() != parameters.size())
     plan::refuse_reference(path, "of another model: it has " + std::to_string(reference.gradients.size()) +
                                      " parameters, this one has " + std::to_string(parameters.size()));
   for (size_t i = 0; i < parameters.size(); ++i) {
     const std::string& name = parameters[i].first;
     const at::Tensor& parameter = parameters[i].second;
-    const ReferenceGradientEntry& entry = reference.gradients[i];
+    const ReferenceGradientMetadata& entry = reference.gradients[i];
     if (entry.name != name || entry.dtype != c10::toString(parameter.scalar_type()) ||
         entry.shape != parameter.sizes().vec() ||
         (entry.defined && reference.has_gradients && entry.bytes != parameter.nbytes()))
@@ -145,7 +145,7 @@ void check_model(const ReferenceResults& reference, const NamedParameters& param
 // Called for everything whose bits differ from the reference: index of the parameter, -1 for the loss.
 using Told = std::function<void(int, const std::string& name, const Difference&)>;
 
-bool same_gradient(const at::Tensor& gradient, const std::string& device_hash, const ReferenceGradientEntry& entry) {
+bool same_gradient(const at::Tensor& gradient, const std::string& device_hash, const ReferenceGradientMetadata& entry) {
   if (!device_hash.empty() && !entry.device_hash.empty() && (device_hash == entry.device_hash || entry.hash.empty()))
     return device_hash == entry.device_hash;
   return !entry.hash.empty() && hash_of(on_cpu(gradient)) == entry.hash;
@@ -153,7 +153,7 @@ bool same_gradient(const at::Tensor& gradient, const std::string& device_hash, c
 
 // A gradient that only one side has is compared with zeros. Without gradients in the file the size of a difference is
 // unknown, and reported as 0.
-void compare(const InputFile& file, const fs::path& path, const ReferenceResults& reference, double loss,
+void compare(const InputFile& file, const fs::path& path, const ReferenceFileMetadata& reference, double loss,
              const NamedParameters& parameters, const Told& told) {
   at::NoGradGuard no_grad;
   const bool both_nan = std::isnan(loss) && std::isnan(reference.loss);
@@ -163,7 +163,7 @@ void compare(const InputFile& file, const fs::path& path, const ReferenceResults
   for (size_t i = 0; i < parameters.size(); ++i) {
     const std::string& name = parameters[i].first;
     const at::Tensor& parameter = parameters[i].second;
-    const ReferenceGradientEntry& entry = reference.gradients[i];
+    const ReferenceGradientMetadata& entry = reference.gradients[i];
     const bool found = parameter.grad().defined();
     if (!entry.defined && !found) continue;
     if (entry.defined && found && same_gradient(parameter.grad(), hashes[i], entry)) continue;
@@ -202,7 +202,7 @@ ReferenceWriter::ReferenceWriter(const fs::path& path, const std::string& strate
   const std::vector<std::string> hashes = device_hashes(parameters);
   for (size_t i = 0; i < parameters.size(); ++i) {
     const auto& [name, parameter] = parameters[i];
-    ReferenceGradientEntry& entry = reference_.gradients.emplace_back(describe(name, parameter, offset));
+    ReferenceGradientMetadata& entry = reference_.gradients.emplace_back(describe(name, parameter, offset));
     entry.device_hash = hashes[i];
     if (!entry.defined || (!with_gradients && !entry.device_hash.empty())) continue;
     const at::Tensor gradient = on_cpu(parameter.grad());
@@ -224,7 +224,7 @@ ReferenceWriter::~ReferenceWriter() {
 void ReferenceWriter::check() const {
   if (file_) return;
   uint64_t bytes = 0;
-  for (const ReferenceGradientEntry& entry : reference_.gradients) bytes += entry.bytes;
+  for (const ReferenceGradientMetadata& entry : reference_.gradients) bytes += entry.bytes;
   std::error_code error;
   fs::remove(aside_, error);  // no destructor runs if the constructor throws
   std::string message = "cannot write '" + path_.string() + "'";
@@ -266,11 +266,11 @@ void ReferenceWriter::finish() {
   publish_file(aside_, path_);
 }
 
-ReferenceComparison compare_with_reference(const fs::path& path, double loss, const NamedParameters& parameters) {
-  const ReferenceResults reference = plan::read_reference(path);
+ReferenceComparisonResult compare_with_reference(const fs::path& path, double loss, const NamedParameters& parameters) {
+  const ReferenceFileMetadata reference = plan::read_reference(path);
   check_model(reference, parameters, path);
   const InputFile file(path);
-  ReferenceComparison comparison;
+  ReferenceComparisonResult comparison;
   comparison.gradients = {true, true, 0, "", reference.strategy};
   comparison.has_size = reference.has_gradients;
   compare(file, path, reference, loss, parameters, [&](int index, const std::string& name, const Difference& by) {

@@ -24,7 +24,7 @@ struct ExcessiveGradientDeviation {
   double difference = 0, allowed = 0;
 };
 
-struct ReferenceComparison {
+struct ReferenceComparisonResult {
   // equal: the loss and all gradients have the reference's bits. Otherwise the largest absolute difference (including
   // the loss) and where it is.
   result::GradientComparison gradients;
@@ -56,7 +56,7 @@ class ReferenceWriter {
 
   std::filesystem::path path_, aside_;
   std::ofstream file_;
-  plan::ReferenceResults reference_;
+  plan::ReferenceFileMetadata reference_;
   result::GradientComparison noise_;
   std::map<int, double> sizes_;  // what was not reproduced: parameter (-1: the loss) -> its largest element
 };
@@ -65,7 +65,7 @@ class ReferenceWriter {
 // a small parameter may be equal in a few runs by chance. Gradients on a GPU are hashed there; they are copied, and
 // those of the file read, only where a hash differs. Throws UsageError if the file is no reference, damaged, or of
 // another model.
-ReferenceComparison compare_with_reference(const std::filesystem::path& path, double loss,
-                                           const NamedParameters& parameters);
+ReferenceComparisonResult compare_with_reference(const std::filesystem::path& path, double loss,
+                                                 const NamedParameters& parameters);
 
 }  // namespace memtune::trial

@@ -10,7 +10,7 @@
 #include "core/base/scoped_timer.h"
 #include "core/engine/state/saved_states_folder.h"
 #include "core/measure/trial/training_saver.h"
-#include "core/measure/trial/training_state.h"
+#include "core/measure/trial/training_state_serializer.h"
 #include "core/model/program/first_line.h"
 
 namespace memtune::trial {
@@ -30,7 +30,7 @@ Outcome outcome_of(const std::string& error) {
 
 class SaveTrial {
  public:
-  SaveTrial(const plan::TrainingRunRequest& request, StepRunner& runner, TrialFrameWriter& frames)
+  SaveTrial(const plan::ResumableTrainingRequest& request, ForwardBackwardRunner& runner, TrialFrameWriter& frames)
       : request_(request),
         runner_(runner),
         frames_(frames),
@@ -92,7 +92,7 @@ class SaveTrial {
     const auto start = Clock::now();
     saving_.save(losses_);
     const double call_ms = ms_since(start);
-    result::ObservedStateSave save;
+    result::StateSaveSample save;
     while (runner_.any_rank(!ended_)) {
       save.steps_ms.push_back(step_of_save());
       saving_.look(false);
@@ -119,22 +119,22 @@ class SaveTrial {
     result_.load_ms = ms_since(start);
   }
 
-  const plan::TrainingRunRequest& request_;
-  StepRunner& runner_;
+  const plan::ResumableTrainingRequest& request_;
+  ForwardBackwardRunner& runner_;
   TrialFrameWriter& frames_;
   std::unique_ptr<optimizer::Optimizer> optimizer_;
-  TrainingState state_;
+  TrainingStateSerializer state_;
   state::SavedStatesFolder folder_;
   result::StateSaveMeasurement result_;
   std::vector<double> losses_, steps_alone_ms_;
-  std::vector<result::ObservedStateSave> saves_;
+  std::vector<result::StateSaveSample> saves_;
   std::optional<result::StateSaveResult> ended_;  // set when the current save has ended
   TrainingSaver saving_;                          // last member: destroyed first, which waits for its saves
 };
 
 }  // namespace
 
-result::StateSaveMeasurement measure_saves(const plan::TrainingRunRequest& request, StepRunner& runner,
+result::StateSaveMeasurement measure_saves(const plan::ResumableTrainingRequest& request, ForwardBackwardRunner& runner,
                                            TrialFrameWriter& frames) {
   return SaveTrial(request, runner, frames).run();
 }

@@ -10,7 +10,7 @@ using trace::ActivationKey;
 using trace::EventKind;
 using trace::Pass;
 using trace::RegionId;
-using trace::RegionKind;
+using trace::RegionLevel;
 using trace::TrackRole;
 using trace::ValueId;
 
@@ -26,7 +26,7 @@ std::string cost(const plan::OpFacts& op) {
 
 RegionId part_of_model(int block, bool after_blocks, Pass pass) {
   if (block >= 0) return RegionId::of_block(block, pass);
-  return {after_blocks ? RegionKind::head : RegionKind::before_blocks, pass};
+  return {after_blocks ? RegionLevel::head : RegionLevel::before_blocks, pass};
 }
 
 RegionId part_of_model(const plan::OpFacts& op, Pass pass) { return part_of_model(op.block, op.after_blocks, pass); }
@@ -34,7 +34,7 @@ RegionId part_of_model(const plan::OpFacts& op, Pass pass) { return part_of_mode
 }  // namespace
 
 StepTraceRecorder::StepTraceRecorder(const plan::ProgramFacts& facts, device::Device& device, Profiler& profiler,
-                                     step::PlanExecutor& executor, const DeviceMemoryByOwner& owners)
+                                     step::PlanExecutor& executor, const DeviceMemoryByOwnerSampler& owners)
     : facts_(facts), profiler_(profiler), executor_(executor), owners_(owners), memory_(device, owners) {
   executor_.set_recorder(this);
 }
@@ -121,7 +121,7 @@ void StepTraceRecorder::end_step() {
   sample();
   begin_part({});
   end_phase();
-  add(EventKind::region, TrackRole::steps, "step", step_start_).region.kind = RegionKind::step;
+  add(EventKind::region, TrackRole::steps, "step", step_start_).region.kind = RegionLevel::step;
 }
 
 void StepTraceRecorder::begin_timing() {
@@ -186,9 +186,9 @@ std::string StepTraceRecorder::block_name(int block, bool after_blocks) const {
 }
 
 std::string StepTraceRecorder::name_of(const RegionId& region) const {
-  if (region.kind == RegionKind::none) return "";
-  if (region.kind == RegionKind::phase) return to_string(region.pass);
-  const std::string name = block_name(region.block, region.kind == RegionKind::head);
+  if (region.kind == RegionLevel::none) return "";
+  if (region.kind == RegionLevel::phase) return to_string(region.pass);
+  const std::string name = block_name(region.block, region.kind == RegionLevel::head);
   return region.pass == Pass::forward ? name : name + " " + to_string(region.pass);
 }
 
@@ -198,7 +198,7 @@ void StepTraceRecorder::finish(trace::Trace& trace) {
   trace.values = host_.values;
   trace.owners = owners_.owners();
   const std::vector<uint32_t> part_of = profiler_.finish(trace);
-  const trace::HostPartDeviceTimes clock(parts_, trace, part_of);
+  const trace::HostSegmentDeviceWindows clock(parts_, trace, part_of);
   trace::add_block_regions(parts_, clock, trace);
   add_phases(clock, trace);
   for (size_t i = 0; i < steps_.size(); ++i)
@@ -225,7 +225,7 @@ void StepTraceRecorder::put_values_in_order(trace::Trace& trace) {
     if (event.value) event.value = place[event.value.index()];
 }
 
-void StepTraceRecorder::add_phases(const trace::HostPartDeviceTimes& clock, trace::Trace& trace) const {
+void StepTraceRecorder::add_phases(const trace::HostSegmentDeviceWindows& clock, trace::Trace& trace) const {
   for (const auto& [pass, first, last] : phases_) {
     trace::TraceEvent event;
     event.kind = EventKind::region;
@@ -238,7 +238,7 @@ void StepTraceRecorder::add_phases(const trace::HostPartDeviceTimes& clock, trac
   }
 }
 
-void StepTraceRecorder::add_moments(const trace::HostPartDeviceTimes& clock, trace::Trace& trace) const {
+void StepTraceRecorder::add_moments(const trace::HostSegmentDeviceWindows& clock, trace::Trace& trace) const {
   for (const auto& [kind, part, value] : moments_) {
     trace::TraceEvent event;
     event.kind = kind;

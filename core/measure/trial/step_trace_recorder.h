@@ -7,8 +7,8 @@
 
 #include "core/base/device/device.h"
 #include "core/measure/profiler/profiler.h"
+#include "core/measure/trial/forward_backward_runner.h"
 #include "core/measure/trial/memory_curve_recorder.h"
-#include "core/measure/trial/step_runner.h"
 #include "core/model/program/interpreter.h"
 #include "core/plan/facts/program_facts.h"
 #include "core/record/trace/activation_event_recorder.h"
@@ -20,7 +20,7 @@ class StepTraceRecorder final : public program::OpObserver, public trace::Activa
  public:
   // All arguments must outlive it. The destructor removes it as the executor's recorder.
   StepTraceRecorder(const plan::ProgramFacts& facts, device::Device& device, profiler::Profiler& profiler,
-                    step::PlanExecutor& executor, const DeviceMemoryByOwner& owners);
+                    step::PlanExecutor& executor, const DeviceMemoryByOwnerSampler& owners);
   ~StepTraceRecorder() override;
   StepTraceRecorder(const StepTraceRecorder&) = delete;
   StepTraceRecorder& operator=(const StepTraceRecorder&) = delete;
@@ -71,17 +71,17 @@ class StepTraceRecorder final : public program::OpObserver, public trace::Activa
   std::string block_name(int block, bool after_blocks) const;
   std::string name_of(const trace::RegionId& region) const;
   void add_disk_events();
-  void add_phases(const trace::HostPartDeviceTimes& clock, trace::Trace& trace) const;
-  void add_moments(const trace::HostPartDeviceTimes& clock, trace::Trace& trace) const;
+  void add_phases(const trace::HostSegmentDeviceWindows& clock, trace::Trace& trace) const;
+  void add_moments(const trace::HostSegmentDeviceWindows& clock, trace::Trace& trace) const;
 
   const plan::ProgramFacts& facts_;
   profiler::Profiler& profiler_;
   step::PlanExecutor& executor_;
-  const DeviceMemoryByOwner& owners_;
+  const DeviceMemoryByOwnerSampler& owners_;
   MemoryCurveRecorder memory_;
   bool timed_ = false;  // false in the step that memory_ samples
   trace::Trace host_;   // tracks, names, values and the host's events
-  std::vector<trace::HostTimelineSegment> parts_;
+  std::vector<trace::HostIssueSegment> parts_;
   std::vector<uint32_t> steps_;  // by timed step: the last part before it
   std::vector<Moment> moments_;
   std::vector<Phase> phases_;

@@ -20,7 +20,7 @@
 #include "core/measure/profiler/loaded_torch.h"
 #include "core/measure/trial/deterministic_scope.h"
 #include "core/measure/trial/training_saver.h"
-#include "core/measure/trial/training_state.h"
+#include "core/measure/trial/training_state_serializer.h"
 #include "core/record/measurement/measurement.h"
 
 namespace memtune::trial {
@@ -38,7 +38,7 @@ constexpr std::string_view kLock = "lock", kRankLock = "lock-rank";
 // Only one training at a time writes states. Each rank holds a lock. Rank 0 also waits for the locks of ranks that this
 // run does not have.
 FileLock lock(const state::SavedStatesFolder& folder) {
-  const state::SavingRank& ranks = folder.rank();
+  const state::DistributedSaveRank& ranks = folder.rank();
   const auto take = [&](const std::string& name) { return FileLock(folder.root() / name, folder.files(), kOthersEnd); };
   if (ranks.rank > 0) return take(std::string(kRankLock) + std::to_string(ranks.rank));
   FileLock first = take(std::string(kLock));
@@ -49,7 +49,7 @@ FileLock lock(const state::SavedStatesFolder& folder) {
 
 class TrainingRun {
  public:
-  TrainingRun(const plan::TrainingRunRequest& request, StepRunner& runner, TrialFrameWriter& frames)
+  TrainingRun(const plan::ResumableTrainingRequest& request, ForwardBackwardRunner& runner, TrialFrameWriter& frames)
       : request_(request),
         runner_(runner),
         frames_(frames),
@@ -63,7 +63,7 @@ class TrainingRun {
     folder_.set_settings(plan::resume_settings(request.trial.model, training()));
   }
 
-  result::TrainingRunResult run() {
+  result::ResumableTrainingResult run() {
     stop_requested = 0;
     std::signal(SIGTERM, request_stop);
     runner_.device().empty_cache();
@@ -176,7 +176,7 @@ class TrainingRun {
 
   void report_step() {
     const double seconds = result_.times_ms.back() / 1e3;
-    const StepRunner::StepWork work = runner_.work();
+    const ForwardBackwardRunner::StepWork work = runner_.work();
     char text[128];
     std::snprintf(text, sizeof text, "loss %.5g, %s, %.4g %s/s", result_.loss.back(),
                   ms_text(result_.times_ms.back()).c_str(),
@@ -196,19 +196,19 @@ class TrainingRun {
   void summarize() {
     if (result_.times_ms.empty()) return;
     result_.step_ms = median(result_.times_ms);
-    const StepRunner::StepWork work = runner_.work();
+    const ForwardBackwardRunner::StepWork work = runner_.work();
     result_.samples_per_s = static_cast<double>(work.samples) / result_.step_ms * 1e3;
     result_.tokens_per_s = static_cast<double>(work.tokens) / result_.step_ms * 1e3;
   }
 
-  const plan::TrainingRunRequest& request_;
-  StepRunner& runner_;
+  const plan::ResumableTrainingRequest& request_;
+  ForwardBackwardRunner& runner_;
   TrialFrameWriter& frames_;
   std::unique_ptr<optimizer::Optimizer> optimizer_;
-  TrainingState state_;
+  TrainingStateSerializer state_;
   state::SavedStatesFolder folder_;
   FileLock lock_;
-  result::TrainingRunResult result_;
+  result::ResumableTrainingResult result_;
   int64_t saved_ = 0;    // the last step for which a save was begun
   bool ends_ = false;    // all ranks end before the last step
   TrainingSaver saves_;  // last member: its callback writes into the result
@@ -216,7 +216,8 @@ class TrainingRun {
 
 }  // namespace
 
-result::TrainingRunResult train(const plan::TrainingRunRequest& request, StepRunner& runner, TrialFrameWriter& frames) {
+result::ResumableTrainingResult train(const plan::ResumableTrainingRequest& request, ForwardBackwardRunner& runner,
+                                      TrialFrameWriter& frames) {
   return TrainingRun(request, runner, frames).run();
 }
 

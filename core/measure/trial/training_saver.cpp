@@ -9,14 +9,14 @@
 
 namespace memtune::trial {
 
-state::SavingRank saving_rank(const plan::TrainingRunRequest& request) {
+state::DistributedSaveRank saving_rank(const plan::ResumableTrainingRequest& request) {
   const plan::TrainingSettings& training = request.trial.training;
   // Shorter than the other ranks wait for a rank that waits for parts.
   return {request.trial.envelope.rank, training.ranks, std::chrono::milliseconds(training.rank_timeout_ms / 2)};
 }
 
-TrainingSaver::TrainingSaver(const plan::TrainingRunRequest& request, StepRunner& runner, const TrainingState& state,
-                             state::SavedStatesFolder& folder,
+TrainingSaver::TrainingSaver(const plan::ResumableTrainingRequest& request, ForwardBackwardRunner& runner,
+                             const TrainingStateSerializer& state, state::SavedStatesFolder& folder,
                              std::function<void(const result::StateSaveResult&)> ended)
     : host_budget_bytes_(request.trial.training.host_budget_bytes),
       ranks_(request.trial.training.ranks),

@@ -11,26 +11,27 @@
 
 #include "core/engine/state/saved_states_folder.h"
 #include "core/engine/state/state_saver.h"
-#include "core/measure/trial/step_runner.h"
-#include "core/measure/trial/training_state.h"
-#include "core/plan/request/training_run_request.h"
+#include "core/measure/trial/forward_backward_runner.h"
+#include "core/measure/trial/training_state_serializer.h"
+#include "core/plan/request/resumable_training_request.h"
 #include "core/record/measurement/training.h"
 
 namespace memtune::trial {
 
-state::SavingRank saving_rank(const plan::TrainingRunRequest& request);
+state::DistributedSaveRank saving_rank(const plan::ResumableTrainingRequest& request);
 
 class TrainingSaver {
  public:
   // `ended` is called once per finished save. The others must outlive this.
-  TrainingSaver(const plan::TrainingRunRequest& request, StepRunner& runner, const TrainingState& state,
-                state::SavedStatesFolder& folder, std::function<void(const result::StateSaveResult&)> ended);
+  TrainingSaver(const plan::ResumableTrainingRequest& request, ForwardBackwardRunner& runner,
+                const TrainingStateSerializer& state, state::SavedStatesFolder& folder,
+                std::function<void(const result::StateSaveResult&)> ended);
   ~TrainingSaver() { runner_.set_before_backward(nullptr); }
   TrainingSaver(const TrainingSaver&) = delete;
   TrainingSaver& operator=(const TrainingSaver&) = delete;
 
   // For the update of each step.
-  optimizer::UpdateWriteBarrier* gate() { return &gate_; }
+  optimizer::WriteAfterReadBarrier* gate() { return &gate_; }
   // Allocates host memory, once; to be called when activations have allocated theirs. Throws as
   // state::StateSaver::prepare.
   void prepare(const std::vector<double>& losses);
@@ -44,7 +45,7 @@ class TrainingSaver {
   double prepare_ms() const { return prepare_ms_; }
 
  private:
-  class Gate final : public optimizer::UpdateWriteBarrier {
+  class Gate final : public optimizer::WriteAfterReadBarrier {
    public:
     explicit Gate(state::StateSaver& saver) : saver_(saver) {}
     size_t turn(const at::Tensor& written) override;
@@ -56,8 +57,8 @@ class TrainingSaver {
 
   int64_t host_budget_bytes_;  // 0: limited by the machine's free memory
   int ranks_;
-  StepRunner& runner_;
-  const TrainingState& state_;
+  ForwardBackwardRunner& runner_;
+  const TrainingStateSerializer& state_;
   bool prepared_ = false;
   double prepare_ms_ = 0;
   state::StateSaver saver_;

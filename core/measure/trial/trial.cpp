@@ -26,10 +26,10 @@
 #include "core/measure/profiler/profiler.h"
 #include "core/measure/trial/gradient_check.h"
 #include "core/measure/trial/interference_probe.h"
-#include "core/measure/trial/model_session.h"
+#include "core/measure/trial/loaded_model_and_batch.h"
 #include "core/measure/trial/provenance.h"
 #include "core/measure/trial/shape_costs.h"
-#include "core/model/frontend/model_probe_result.h"
+#include "core/model/frontend/detected_model_source.h"
 #include "core/model/program/first_line.h"
 #include "core/record/measurement/overlap.h"
 #include "core/record/trace/file.h"
@@ -41,12 +41,12 @@ using result::Measurement;
 using result::Outcome;
 
 constexpr int kCostSteps = 3;
-constexpr const char* kForward = "forward";                  // of StepRunner::where()
+constexpr const char* kForward = "forward";                  // of ForwardBackwardRunner::where()
 constexpr const char* kOfAllocator = "reserved by PyTorch";  // in CUDA's message, which has advice
 
 class Trial {
  public:
-  Trial(const plan::TrialRequest& request, StepRunner& runner, TrialFrameWriter& frames)
+  Trial(const plan::TrialRequest& request, ForwardBackwardRunner& runner, TrialFrameWriter& frames)
       : request_(request), frames_(frames), runner_(runner), device_(runner.device()), gradients_(request, runner) {
     result_.strategy = request.plan.strategy;
     result_.device = device_.name();
@@ -153,7 +153,7 @@ class Trial {
     result_.step_ms = result::summarize(samples);
     result_.noisy = result::is_noisy(result_.step_ms);
     double seconds = result_.step_ms.median / 1e3;
-    const StepRunner::StepWork work = runner_.work();
+    const ForwardBackwardRunner::StepWork work = runner_.work();
     result_.samples_per_s = static_cast<double>(work.samples) / seconds;
     result_.tokens_per_s = static_cast<double>(work.tokens) / seconds;
     runner_.add_figures(request_.training.steps, result_);
@@ -271,7 +271,7 @@ class Trial {
     if (int64_t cap = request_.training.memory_cap_bytes; cap > 0 && phase_ != "reference")
       result_.reason += " and a cap of " + format_bytes(cap);
     std::vector<std::string> parts;
-    const std::vector<StepRunner::Owner> owners = runner_.largest_owners();
+    const std::vector<ForwardBackwardRunner::Owner> owners = runner_.largest_owners();
     for (const auto& owner : owners) parts.push_back(owner.name + " " + format_bytes(owner.bytes));
     if (!parts.empty()) result_.reason += "; the step's largest: " + join(parts, ", ");
     if (said.find(kOfAllocator) != std::string::npos) result_.reason += "; PyTorch says: " + said;
@@ -280,7 +280,7 @@ class Trial {
 
   // The activations are gone after the throw: what was allocated is the peak until then.
   result::OutOfMemory explained(int64_t asked, const device::AllocatorStats& memory,
-                                const std::vector<StepRunner::Owner>& owners) const {
+                                const std::vector<ForwardBackwardRunner::Owner>& owners) const {
     const plan::TrainingSettings& training = request_.training;
     result::OutOfMemory oom;
     oom.device = device_.index();
@@ -304,7 +304,8 @@ class Trial {
     oom.rest_bytes =
         std::max<int64_t>(0, oom.allocated_bytes - oom.parameters_bytes - oom.gradients_bytes - oom.optimizer_bytes);
     oom.stacks = !owners.empty();
-    for (const StepRunner::Owner& owner : owners) oom.lines.push_back({owner.name, 0, "", "", "", owner.bytes, 1});
+    for (const ForwardBackwardRunner::Owner& owner : owners)
+      oom.lines.push_back({owner.name, 0, "", "", "", owner.bytes, 1});
     oom.words = {{"checkpoint", "--strategy checkpoint:full"},
                  {"offload", "--strategy offload:stream"},
                  {"batch", "--batch and --accumulate"},
@@ -326,7 +327,7 @@ class Trial {
 
   const plan::TrialRequest& request_;
   TrialFrameWriter& frames_;
-  StepRunner& runner_;
+  ForwardBackwardRunner& runner_;
   device::Device& device_;
   std::unique_ptr<optimizer::Optimizer> optimizer_;
   std::optional<optimizer::OptimizerInBackward> in_backward_;
@@ -338,22 +339,22 @@ class Trial {
   bool in_forward_ = false;      // likewise
 };
 
-std::unique_ptr<ModelSession> surveyed(const plan::TrialRequest& request) {
-  if (ModelSession::shapes_suffice(request.model, request.training)) try {
-      auto session = std::make_unique<ModelSession>(request, TensorMode::shapes_only);
+std::unique_ptr<LoadedModelAndBatch> surveyed(const plan::TrialRequest& request) {
+  if (LoadedModelAndBatch::shapes_suffice(request.model, request.training)) try {
+      auto session = std::make_unique<LoadedModelAndBatch>(request, TensorMode::shapes_only);
       session->survey();
       return session;
     } catch (const c10::Error&) {
       // Some op has to run, or the model rejects its inputs, which a session with values reports.
     }
-  auto session = std::make_unique<ModelSession>(request);
+  auto session = std::make_unique<LoadedModelAndBatch>(request);
   session->survey();
   return session;
 }
 
 }  // namespace
 
-Measurement run_trial(const plan::TrialRequest& request, StepRunner& runner, TrialFrameWriter& frames) {
+Measurement run_trial(const plan::TrialRequest& request, ForwardBackwardRunner& runner, TrialFrameWriter& frames) {
   return Trial(request, runner, frames).run();
 }
 
@@ -362,7 +363,7 @@ void inspect(const plan::TrialRequest& request, TrialFrameWriter& frames) {
   if (device::shape_capability(request.training.device) >= 0 && !frontend::probe(request.model).has_config())
     throw UsageError(
         "shapes are known of models with a config.json alone; memtune sweep on a GPU measures other files");
-  std::unique_ptr<ModelSession> session = surveyed(request);
+  std::unique_ptr<LoadedModelAndBatch> session = surveyed(request);
   plan::ProgramFacts facts = session->facts();
   std::vector<std::string> inputs;
   for (const auto& spec : session->batch().specs) inputs.push_back(plan::to_string(spec));

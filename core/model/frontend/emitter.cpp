@@ -29,7 +29,7 @@ Value Emitter::input(const std::string& name, bool optional, bool of_model) {
   return value;
 }
 
-void Emitter::describe_input(model::InputDescription description) {
+void Emitter::describe_input(model::InputTensorDescription description) {
   program_.inputs.back().described = std::move(description);
 }
 

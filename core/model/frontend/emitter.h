@@ -58,7 +58,7 @@ class Emitter {
   explicit Emitter(program::Program& program);
 
   Value input(const std::string& name, bool optional = false, bool of_model = true);
-  void describe_input(model::InputDescription description);  // the input that was added last
+  void describe_input(model::InputTensorDescription description);  // the input that was added last
   Value constant(c10::IValue value);
   Value parameter(const std::string& name, const at::Tensor& tensor);  // tied if the tensor was added before
   Value buffer(const std::string& name, const at::Tensor& tensor);

@@ -8,12 +8,12 @@ namespace memtune::frontend {
 namespace {
 
 using c10::IValue;
-using ops::LogitOp;
+using ops::LogitTransform;
 using program::Body;
 using program::Op;
 using program::Program;
 using program::Slot;
-using Kind = LogitOp::Kind;
+using Kind = LogitTransform::Kind;
 
 std::string named(const Op& op) { return op.source.empty() ? op.name : op.name + " at " + op.source; }
 
@@ -61,7 +61,7 @@ class Walk {
     return op;
   }
 
-  LogitOp step(const Op& op) const {
+  LogitTransform step(const Op& op) const {
     const IValue factor = op.inputs.size() > 1 ? constant(op.inputs[1]) : IValue();
     if (op.name == "aten::mul" && factor.isScalar()) return {Kind::multiply, factor.toScalar().toDouble()};
     if (op.name == "aten::div" && factor.isScalar() && op.inputs.size() == 2)

@@ -15,7 +15,7 @@ namespace memtune::frontend {
 struct ExtractedOutputLayer {
   Value hidden, weight;
   std::optional<Value> bias;
-  std::vector<ops::LogitOp> steps;
+  std::vector<ops::LogitTransform> steps;
 };
 
 // Takes the output layer of the value `logits` out of the program. Nothing else may use the removed values. Throws

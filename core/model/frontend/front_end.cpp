@@ -21,7 +21,7 @@ std::vector<std::unique_ptr<const FrontEnd>> all() {
 }
 
 program::Program lowered(const LoweringOptions& source) {
-  const ModelProbeResult found = probe(source.model);
+  const DetectedModelSource found = probe(source.model);
   for (const auto& front_end : front_ends())
     if (front_end->claims(found)) return front_end->lower(source);
   model::refuse_model(source.model.path, found.file.unusable_reason);

@@ -8,8 +8,8 @@
 #include <memory>
 #include <vector>
 
+#include "core/model/frontend/detected_model_source.h"
 #include "core/model/frontend/loss.h"
-#include "core/model/frontend/model_probe_result.h"
 #include "core/model/program/program.h"
 
 namespace memtune::frontend {
@@ -45,7 +45,7 @@ AttentionImplementation parse_attention(const std::string& text);  // throws Usa
 class FrontEnd {
  public:
   virtual ~FrontEnd() = default;
-  virtual bool claims(const ModelProbeResult& probe) const = 0;
+  virtual bool claims(const DetectedModelSource& probe) const = 0;
   // Returns the model in training mode, on the device, without a loss. Throws a one-line UsageError if it cannot be
   // trained.
   virtual program::Program lower(const LoweringOptions& source) const = 0;

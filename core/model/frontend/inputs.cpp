@@ -16,8 +16,8 @@
 #include "core/model/frontend/rejection.h"
 #include "core/model/frontend/requested_input_specs.h"
 #include "core/model/frontend/token_rows.h"
+#include "core/model/program/buffer_and_rng_state_guard.h"
 #include "core/model/program/interpreter.h"
-#include "core/model/program/module_state_guard.h"
 #include "core/model/program/written_inputs.h"
 
 namespace memtune::frontend {
@@ -101,11 +101,11 @@ class BatchMaker {
 
   // Made as described in the model's file, at the requested batch and sequence. Integers that do not index an embedding
   // are copied from the sample, because masks and positions have a meaning.
-  void make_up_described(const model::InputDescription& input) {
+  void make_up_described(const model::InputTensorDescription& input) {
     if (input.dtype.empty())
       throw UsageError("input '" + input.name +
                        "' is of a dtype that memtune does not generate; give it with --inputs FILE");
-    std::vector<model::InputDescription> all;
+    std::vector<model::InputTensorDescription> all;
     for (const program::ProgramInput& other : model_.inputs)
       if (other.described) all.push_back(*other.described);
     const auto shapes = model::resize(all, request_.training.batch, request_.training.sequence);
@@ -119,7 +119,7 @@ class BatchMaker {
   }
 
   // A label for each row of tokens, of a classifier that is built from its config.
-  void make_up_row_labels(const model::InputDescription& labels) {
+  void make_up_row_labels(const model::InputTensorDescription& labels) {
     InputSpec spec{labels.name, labels.dtype, {batch_.specs.front().shape.at(0)}, std::nullopt};
     for (size_t i = 1; i < labels.dimensions.size(); ++i) spec.shape.push_back(labels.dimensions[i].size);
     if (is_integer(spec.dtype)) spec.below = static_cast<int64_t>(labels.sample.size());
@@ -378,7 +378,7 @@ class BatchMaker {
 
   at::Tensor run_once() {
     const program::Program plain = with_loss(model_, LossKind::none, "");
-    program::ModuleStateGuard restore(model_.state, device_);
+    program::BufferAndRngStateGuard restore(model_.state, device_);
     program::Interpreter interpreter(plain);
     at::NoGradGuard no_grad;
     try {

@@ -93,8 +93,8 @@ Value without_logits(Emitter& emit, const ExtractedOutputLayer& layer, Value tar
 }
 
 // As TRL reads it from a model's config.
-ops::LogitScaling scaling_of(const std::vector<ops::LogitOp>& steps, LossKind loss) {
-  using Kind = ops::LogitOp::Kind;
+ops::LogitScaling scaling_of(const std::vector<ops::LogitTransform>& steps, LossKind loss) {
+  using Kind = ops::LogitTransform::Kind;
   ops::LogitScaling scaling;
   for (size_t i = 0; i < steps.size(); ++i) {
     const double factor = steps[i].factor;

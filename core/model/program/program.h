@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "core/model/program/state.h"
-#include "core/model/pt2/input_description.h"
+#include "core/model/pt2/input_tensor_description.h"
 #include "core/plan/facts/op_traits.h"
 
 namespace memtune::program {
@@ -91,9 +91,9 @@ struct Body {
 
 struct ProgramInput {
   std::string name;
-  bool optional = false;                                  // None if not given
-  bool of_model = true;                                   // false: only the loss uses it
-  std::optional<model::InputDescription> described = {};  // if the model's file describes it
+  bool optional = false;                                        // None if not given
+  bool of_model = true;                                         // false: only the loss uses it
+  std::optional<model::InputTensorDescription> described = {};  // if the model's file describes it
 };
 
 // The model's output: a value, or a tuple whose elements are known.

@@ -23,7 +23,7 @@ struct ParameterShard {
   int64_t begin = 0;  // index of the first element in the parameter
 };
 
-struct RankShards {
+struct LocalParameterShards {
   int rank = 0, ranks = 1;
   std::vector<ParameterShard> pieces;  // this rank's; a parameter may have none
 };
@@ -31,10 +31,10 @@ struct RankShards {
 struct ModelState {
   NamedTensors parameters;  // tied ones once, in a stable order; those that require grad are trained
   NamedTensors buffers;     // empty if there is an object, which may replace its buffers while it runs
-  std::vector<std::pair<std::string, std::string>> ties;  // another name of a tied parameter, and its listed name
-  c10::IValue object;                                     // None: no op reads attributes
-  std::optional<RankShards> shards = std::nullopt;        // nullopt: not sharded
-  std::shared_ptr<HostWeights> host_weights = nullptr;    // has bytes of parameters; null: they are on their device
+  std::vector<std::pair<std::string, std::string>> ties;      // another name of a tied parameter, and its listed name
+  c10::IValue object;                                         // None: no op reads attributes
+  std::optional<LocalParameterShards> shards = std::nullopt;  // nullopt: not sharded
+  std::shared_ptr<HostWeights> host_weights = nullptr;        // has bytes of parameters; null: they are on their device
   bool adapted = false;  // frozen parameters belong to another file; saved states omit them
 };
 

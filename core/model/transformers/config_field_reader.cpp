@@ -34,7 +34,7 @@ void add_own_names(json& fields, const ConfigFieldNames& names) {
 // Adds what the class fills in. A config inside of a multimodal one has only the fields that differ from it.
 json with_defaults(json fields, const json& given, bool is_text_config) {
   const auto type = fields.find("model_type");
-  const TransformersFamily* const family =
+  const TransformersFamilyConventions* const family =
       type != fields.end() && type->is_string() ? find_transformers_family(type->get<std::string>()) : nullptr;
   if (!family) return fields;
   json whole = json::object();
@@ -54,13 +54,13 @@ std::string way_out(const json& known) {
   return ". memtune convert makes a model.pt2 of most others";
 }
 
-const TransformersFamily* family_of(const std::string& name, JsonObjectReader& object, const json& fields) {
+const TransformersFamilyConventions* family_of(const std::string& name, JsonObjectReader& object, const json& fields) {
   object.require({"model_type"});
   std::string type;
   object.read("model_type", type);
-  if (const TransformersFamily* family = find_transformers_family(type)) return family;
+  if (const TransformersFamilyConventions* family = find_transformers_family(type)) return family;
   std::vector<std::string> known;
-  for (const TransformersFamily& family : transformers_families()) known.emplace_back(family.model_type);
+  for (const TransformersFamilyConventions& family : transformers_families()) known.emplace_back(family.model_type);
   throw UsageError(name + ": " + unknown_name("model_type", type, known) + way_out(fields));
 }
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "core/base/json_object_reader.h"
-#include "core/model/transformers/transformers_family.h"
+#include "core/model/transformers/transformers_family_conventions.h"
 
 namespace memtune::model {
 
@@ -26,7 +26,7 @@ class ConfigFieldReader {
   ConfigFieldReader(const ConfigFieldReader&) = delete;
   ConfigFieldReader& operator=(const ConfigFieldReader&) = delete;
 
-  const TransformersFamily& family() const { return *family_; }
+  const TransformersFamilyConventions& family() const { return *family_; }
   JsonObjectReader& object() { return object_; }
 
   // null counts as missing, except in was_null().
@@ -48,7 +48,7 @@ class ConfigFieldReader {
   const nlohmann::json& given_;
   std::unique_ptr<const nlohmann::json> known_;
   JsonObjectReader object_;
-  const TransformersFamily* family_;
+  const TransformersFamilyConventions* family_;
 };
 
 }  // namespace memtune::model

@@ -504,7 +504,7 @@ class ConfigReader {
 
   ConfigFieldReader fields_;
   JsonObjectReader& object_;
-  const TransformersFamily& family_;
+  const TransformersFamilyConventions& family_;
   TransformersConfig config_;
 };
 

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/model/transformers/transformers_family.h"
+#include "core/model/transformers/transformers_family_conventions.h"
 #include "core/model/transformers/transformers_rotary.h"
 
 namespace memtune::model {
@@ -90,7 +90,7 @@ struct ClassifierConfig {
 };
 
 struct TransformersConfig {
-  TransformersFamily family;
+  TransformersFamilyConventions family;
   std::string class_name;  // first of `architectures`; "": none
   // True for ...Model, which has no layer after its last norm.
   bool headless() const { return class_name.ends_with("Model") && !class_name.ends_with("HeadModel"); }

@@ -5,7 +5,7 @@
 namespace memtune::model {
 
 void read_falcon_form(ConfigFieldReader& fields, TransformersConfig& config) {
-  TransformersFamily& family = config.family;
+  TransformersFamilyConventions& family = config.family;
   if (fields.chosen({"alibi", false})) fields.refuse("alibi", "linear biases of scores are not supported for falcon");
   const bool newer = fields.chosen({"new_decoder_architecture", false}), parallel = fields.chosen(family.parallel);
   int64_t norms = newer ? 2 : 1;

@@ -54,7 +54,7 @@ class RotaryReader {
   }
 
   void read_turned_part() {
-    const TransformersFamily& family = fields_.family();
+    const TransformersFamilyConventions& family = fields_.family();
     const char* const field = family.fields.rotary_part;
     double part = family.rotary_part;
     fields_.object().read(field, part);

@@ -37,7 +37,7 @@ void check_count(const std::string& path, size_t count, const OpFacts& op) {
                      std::to_string(count));
 }
 
-void read_measured(JsonObjectReader& object, OpFacts& op, BoundedSum& made) {
+void read_measured(JsonObjectReader& object, OpFacts& op, OverflowCheckedSum& made) {
   object.read("output_bytes", op.output_bytes, 0);
   object.read("output_saved", op.output_saved);
   object.read("private_bytes", op.private_bytes, 0);
@@ -50,7 +50,7 @@ void read_measured(JsonObjectReader& object, OpFacts& op, BoundedSum& made) {
   check_count(object.path("output_saved"), op.output_saved.size(), op);
 }
 
-OpFacts read_op(const json& json, const std::string& path, const ProgramFacts& facts, BoundedSum& made) {
+OpFacts read_op(const json& json, const std::string& path, const ProgramFacts& facts, OverflowCheckedSum& made) {
   OpFacts op;
   const int last_value = static_cast<int>(facts.owner.size()) - 1;
   JsonObjectReader object(json, path);
@@ -117,7 +117,7 @@ void from_json(const json& json, ProgramFacts& facts) {
   object.read("owner", facts.owner, -1, static_cast<int>(object.array("ops").size()) - 1);
   for (const auto& block : object.array("blocks"))
     facts.blocks.push_back(read_block(block, object.path("blocks", facts.blocks.size())));
-  BoundedSum made;
+  OverflowCheckedSum made;
   for (const auto& op : object.array("ops"))
     facts.ops.push_back(read_op(op, object.path("ops", facts.ops.size()), facts, made));
   object.read("parameters", facts.parameters, 0, kMaxBytes);

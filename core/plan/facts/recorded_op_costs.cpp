@@ -40,7 +40,7 @@ class Row {
   }
   int64_t bytes() { return integer(0, kMaxBytes); }
   // For a column whose sum is bounded.
-  int64_t bytes(BoundedSum& sum) {
+  int64_t bytes(OverflowCheckedSum& sum) {
     const int64_t one = bytes();
     if (!sum.add(one)) throw UsageError(path_ + " has more bytes than a step can move");
     return one;
@@ -168,8 +168,9 @@ void read_states(const json& json, RecordedOpCosts::States& states) {
   object.read("clips", states.clips);
   object.read("updates_in_backward", states.updates_in_backward);
   object.read("measured_ms", states.measured_ms, 0, kMaxMs);
-  for (const auto& placement : object.array("placements")) states.placements.push_back(placement.get<StatePlacement>());
-  BoundedSum moved(kMaxMadeBytes);
+  for (const auto& placement : object.array("placements"))
+    states.placements.push_back(placement.get<UnitStatePlacement>());
+  OverflowCheckedSum moved(kMaxMadeBytes);
   for (const auto& cells : rows_of(object, "units", kStateColumns.size())) {
     Row row(cells, "costs.states.units", kStateColumns.size());
     RecordedOpCosts::StateUnit& unit = states.units.emplace_back();
@@ -207,7 +208,7 @@ void read_sharding(const json& json, RecordedOpCosts& costs) {
     throw UsageError(unknown_name("costs.sharding.reshard", sharding.reshard, kReshard));
   object.read("forward_wait_ms", sharding.forward_wait_ms, 0, kMaxMs);
   object.read("shard_bytes", sharding.shard_bytes, 0, kMaxBytes);
-  BoundedSum gathered(kMaxMadeBytes);
+  OverflowCheckedSum gathered(kMaxMadeBytes);
   for (const auto& cells : rows_of(object, "units", kUnitColumns.size())) {
     Row row(cells, "costs.sharding.units", kUnitColumns.size());
     RecordedOpCosts::Unit& unit = sharding.units.emplace_back();
@@ -310,7 +311,7 @@ void from_json(const json& json, RecordedOpCosts& costs) {
   const auto& runs = rows_of(object, "runs", kRunColumns.size());
   const auto& saved = rows_of(object, "saved", kSavedColumns.size());
   const auto& moments = rows_of(object, "moments", kMomentColumns.size());
-  BoundedSum made(kMaxMadeBytes);
+  OverflowCheckedSum made(kMaxMadeBytes);
   for (const auto& cells : values) {
     Row row(cells, "costs.values", kValueColumns.size());
     RecordedOpCosts::Value& value = costs.values.emplace_back();

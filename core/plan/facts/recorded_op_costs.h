@@ -105,7 +105,7 @@ struct RecordedOpCosts {
   // blocks.
   struct StateUnit {
     static constexpr int kBefore = -1, kBehind = -2;
-    std::string name;  // of the plan's StatePlacement, but for what is outside of blocks
+    std::string name;  // of the plan's UnitStatePlacement, but for what is outside of blocks
     int block = kBefore;
     int64_t trained_bytes = 0, frozen_bytes = 0;  // parameters
     int64_t moment_bytes = 0;                     // optimizer states on the device
@@ -116,7 +116,7 @@ struct RecordedOpCosts {
     bool updates_in_backward = false;  // as recorded
     std::vector<StateUnit> units;      // empty: not recorded
     // If the recorded step offloaded some: where they were, and the median of measured steps without recording.
-    std::vector<StatePlacement> placements = {};
+    std::vector<UnitStatePlacement> placements = {};
     double measured_ms = 0;
     bool operator==(const States&) const = default;
   };

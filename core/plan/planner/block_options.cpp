@@ -31,13 +31,13 @@ class OptionMaker {
 
   std::vector<BlockOption> make() {
     std::vector<BlockOption> options;
-    for (const BlockRecomputeChoice& set : sets_) add_options(set, options);
+    for (const BlockRecomputeOption& set : sets_) add_options(set, options);
     return select_options(std::move(options), limits_.most);
   }
 
  private:
   // Memories kept at the highest price of memory come first: they cost most to recompute.
-  std::vector<int> movable(const BlockRecomputeChoice& set) const {
+  std::vector<int> movable(const BlockRecomputeOption& set) const {
     std::vector<int> memories;
     for (int memory = 0; memory < static_cast<int>(dearness_.size()); ++memory)
       if (set.kept[memory] && moves(memory)) memories.push_back(memory);
@@ -49,7 +49,7 @@ class OptionMaker {
   int64_t bytes(int memory) const { return block_.memories[memory].offloadable_bytes; }
   bool moves(int memory) const { return bytes(memory) > 0 && bytes(memory) >= limits_.offload_min_bytes; }
 
-  void add_options(const BlockRecomputeChoice& set, std::vector<BlockOption>& options) const {
+  void add_options(const BlockRecomputeOption& set, std::vector<BlockOption>& options) const {
     const std::vector<int> movable = this->movable(set);
     int64_t all = 0;
     for (const int memory : movable) all += bytes(memory);
@@ -66,7 +66,7 @@ class OptionMaker {
     }
   }
 
-  BlockOption nothing_moved(const BlockRecomputeChoice& set) const {
+  BlockOption nothing_moved(const BlockRecomputeOption& set) const {
     BlockOption option{.resident_bytes = set.bytes, .recompute_ms = set.ms};
     for (int memory = 0; memory < static_cast<int>(set.recomputed.size()); ++memory)
       if (set.recomputed[memory]) option.places.push_back({memory, TensorPlacement::recompute});
@@ -75,14 +75,15 @@ class OptionMaker {
 
   const BlockRecomputeGraph& block_;
   const BlockOptionSettings& limits_;
-  std::vector<BlockRecomputeChoice> sets_;  // most bytes first
+  std::vector<BlockRecomputeOption> sets_;  // most bytes first
   std::vector<int> dearness_;               // by memory: the last of sets_ that keeps it
 };
 
 // Keeps everything, for ops that get no other option.
 BlockOption nothing_placed(const BlockRecomputeGraph& block) {
   BlockOption option;
-  for (const RecomputeGraphNode& memory : block.memories) option.resident_bytes += memory.wanted ? memory.bytes : 0;
+  for (const RecomputeAllocationNode& memory : block.memories)
+    option.resident_bytes += memory.wanted ? memory.bytes : 0;
   return option;
 }
 

@@ -10,7 +10,7 @@
 namespace memtune::planner {
 namespace {
 
-using plan::OpAllocationNode;
+using plan::AllocationNode;
 using plan::OpFacts;
 using plan::OpMemoryAccessGraph;
 using plan::ProgramFacts;
@@ -73,7 +73,7 @@ class Maker {
   }
 
  private:
-  const OpAllocationNode& at(int memory) const { return graph_.memories()[memory]; }
+  const AllocationNode& at(int memory) const { return graph_.memories()[memory]; }
 
   int unit(int op) const {
     const OpFacts& fact = facts_.ops[op];
@@ -92,17 +92,17 @@ class Maker {
   }
 
   void make(int unit) {
-    std::vector<RecomputeGraphNode>& memories = graphs_[unit].memories;
+    std::vector<RecomputeAllocationNode>& memories = graphs_[unit].memories;
     for (const int memory : own_[unit]) {
       here_[memory] = static_cast<int>(memories.size());
       memories.push_back(own(memory));
     }
     for (size_t i = 0; i < own_[unit].size(); ++i) link(unit, static_cast<int>(i));
-    for (const RecomputeGraphNode& memory : memories) here_[memory.number] = -1;
+    for (const RecomputeAllocationNode& memory : memories) here_[memory.number] = -1;
   }
 
-  RecomputeGraphNode own(int memory) const {
-    RecomputeGraphNode own{.number = memory, .bytes = at(memory).bytes, .wanted = at(memory).saved};
+  RecomputeAllocationNode own(int memory) const {
+    RecomputeAllocationNode own{.number = memory, .bytes = at(memory).bytes, .wanted = at(memory).saved};
     own.offloadable_bytes = offloadable_bytes(memory);
     own.can_recompute = can_recompute(memory);
     own.first_user = own.last_user = position_[at(memory).op];
@@ -169,7 +169,7 @@ class Maker {
   }
 
   bool can_recompute(int memory) const {
-    const OpAllocationNode& made = at(memory);
+    const AllocationNode& made = at(memory);
     if (leaves(memory) || made.crosses) return false;
     if (made.output == kPrivateSave && (made.bytes < saved_min_bytes_ || facts_.ops[made.op].in_place)) return false;
     const auto can_rerun = [&](int op) { return this->can_rerun(op, memory); };
@@ -197,7 +197,7 @@ class Maker {
   std::vector<std::vector<int>> own_;      // by block: memories
 };
 
-auto form(const RecomputeGraphNode& m) {
+auto form(const RecomputeAllocationNode& m) {
   return std::tie(m.bytes, m.offloadable_bytes, m.wanted, m.can_recompute, m.inputs, m.reruns, m.first_user,
                   m.last_user);
 }
@@ -205,8 +205,9 @@ auto form(const RecomputeGraphNode& m) {
 }  // namespace
 
 bool BlockRecomputeGraph::has_same_structure(const BlockRecomputeGraph& other) const {
-  return std::equal(memories.begin(), memories.end(), other.memories.begin(), other.memories.end(),
-                    [](const RecomputeGraphNode& a, const RecomputeGraphNode& b) { return form(a) == form(b); }) &&
+  return std::equal(
+             memories.begin(), memories.end(), other.memories.begin(), other.memories.end(),
+             [](const RecomputeAllocationNode& a, const RecomputeAllocationNode& b) { return form(a) == form(b); }) &&
          std::equal(ops.begin(), ops.end(), other.ops.begin(), other.ops.end(),
                     [](const BlockOpTime& a, const BlockOpTime& b) { return a.name == b.name; });
 }

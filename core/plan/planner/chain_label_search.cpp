@@ -29,7 +29,8 @@ uint64_t mixed(uint64_t value) {
 
 }  // namespace
 
-ChainLabelSearch::ChainLabelSearch(const PrunedChain& chain, const ChainLowerBound& bound, double limit_ms, size_t cap)
+ChainLabelSearch::ChainLabelSearch(const PrunedChain& chain, const ChainTimeLowerBound& bound, double limit_ms,
+                                   size_t cap)
     : chain_(chain), bound_(bound), limit_ms_(limit_ms), cap_(cap), residue_floor_ms_(chain.size()) {
   double behind_ms = 0;
   int64_t largest = 0;

@@ -9,7 +9,7 @@
 #include <limits>
 #include <vector>
 
-#include "core/plan/planner/chain_lower_bound.h"
+#include "core/plan/planner/chain_time_lower_bound.h"
 #include "core/plan/planner/pruned_chain.h"
 
 namespace memtune::planner {
@@ -17,7 +17,7 @@ namespace memtune::planner {
 class ChainLabelSearch {
  public:
   // Both must outlive it. Choices of `limit_ms` or more are not searched.
-  ChainLabelSearch(const PrunedChain& chain, const ChainLowerBound& bound, double limit_ms, size_t cap);
+  ChainLabelSearch(const PrunedChain& chain, const ChainTimeLowerBound& bound, double limit_ms, size_t cap);
 
   // Choices that fit, fastest first; at most `cap`.
   std::vector<std::vector<int>> run();
@@ -41,7 +41,7 @@ class ChainLabelSearch {
   std::vector<int> choice_of(size_t label) const;
 
   const PrunedChain& chain_;
-  const ChainLowerBound& bound_;
+  const ChainTimeLowerBound& bound_;
   double limit_ms_;
   size_t cap_;
   std::vector<double> residue_floor_ms_;  // by block: residues below this do not matter

@@ -14,7 +14,7 @@ class ChainWalk {
  public:
   ChainWalk(const ChainPlanningProblem& chain, std::span<const int> choice) : chain_(chain), choice_(choice) {}
 
-  ChainCost walk() {
+  ChainSimulationResult walk() {
     cost_.fits = tiers_are_enough();
     for (size_t i = 0; cost_.fits && i < chain_.blocks.size(); ++i) forward(i);
     for (size_t i = chain_.blocks.size(); cost_.fits && i-- > 0;) backward(i);
@@ -104,7 +104,7 @@ class ChainWalk {
 
   const ChainPlanningProblem& chain_;
   std::span<const int> choice_;
-  ChainCost cost_;
+  ChainSimulationResult cost_;
   double resident_ = 0, leaving_ = 0;  // bytes that stay; bytes not copied out yet
   double writing_ms_ = 0;              // until the disk has written everything so far
   double behind_ms_ = 0;               // backward of the next block, which ran before
@@ -112,7 +112,7 @@ class ChainWalk {
 
 }  // namespace
 
-ChainCost simulate(const ChainPlanningProblem& chain, std::span<const int> choice) {
+ChainSimulationResult simulate(const ChainPlanningProblem& chain, std::span<const int> choice) {
   return ChainWalk(chain, choice).walk();
 }
 

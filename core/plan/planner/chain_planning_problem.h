@@ -43,7 +43,7 @@ struct ChainPlanningProblem {
   int64_t staging_bytes = 0;                             // of host memory, for bytes that wait to be written
 };
 
-struct ChainCost {
+struct ChainSimulationResult {
   bool fits = false;
   double ms = 0;  // of forward and backward of all blocks, waits included
   double forward_wait_ms = 0, backward_wait_ms = 0;
@@ -51,6 +51,6 @@ struct ChainCost {
 };
 
 // `choice`: one option per block.
-ChainCost simulate(const ChainPlanningProblem& chain, std::span<const int> choice);
+ChainSimulationResult simulate(const ChainPlanningProblem& chain, std::span<const int> choice);
 
 }  // namespace memtune::planner

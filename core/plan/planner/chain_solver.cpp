@@ -5,7 +5,7 @@
 #include <tuple>
 
 #include "core/plan/planner/chain_label_search.h"
-#include "core/plan/planner/chain_lower_bound.h"
+#include "core/plan/planner/chain_time_lower_bound.h"
 #include "core/plan/planner/pruned_chain.h"
 
 namespace memtune::planner {
@@ -22,7 +22,7 @@ class ChoicePool {
   ChoicePool(const ChainPlanningProblem& chain, size_t most) : chain_(chain), most_(most) {}
 
   bool add(const std::vector<int>& choice) {
-    ChainCost cost = simulate(chain_, choice);
+    ChainSimulationResult cost = simulate(chain_, choice);
     if (!cost.fits || (plans_.size() >= most_ && cost.ms > worst_ms_)) return false;
     plans_.push_back({choice, cost});
     if (plans_.size() >= 2 * most_ + 64) tidy();
@@ -65,7 +65,7 @@ class ChainSearch {
       lower_ms_ = 0;
       return;
     }
-    ChainLowerBound bound(reduced_);
+    ChainTimeLowerBound bound(reduced_);
     find(bound, first_labels());
     bound.raise(std::min(pool_.best_ms(), 2 * bound.root_ms()), effort_.steps);
     find(bound, first_labels());
@@ -96,7 +96,7 @@ class ChainSearch {
   size_t first_labels() const { return std::min(kFirstLabels, most_labels() / 4); }
 
   // Returns the least time that a dropped choice may take.
-  double find(const ChainLowerBound& bound, size_t cap) {
+  double find(const ChainTimeLowerBound& bound, size_t cap) {
     const double best_ms = pool_.best_ms();
     ChainLabelSearch search(reduced_, bound, best_ms * (1 + (most_ > 1 ? 2e-3 : -kMargin)), cap);
     for (const std::vector<int>& choice : search.run()) pool_.add(choice);

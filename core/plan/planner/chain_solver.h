@@ -23,8 +23,8 @@ struct ChainSolverEffort {
 };
 
 struct ChainSolution {
-  std::vector<int> choice;  // one option per block
-  ChainCost cost;           // by simulate()
+  std::vector<int> choice;     // one option per block
+  ChainSimulationResult cost;  // by simulate()
 };
 
 // The best `most` different choices found, fastest first; empty if none fits.

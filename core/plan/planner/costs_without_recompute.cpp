@@ -35,7 +35,7 @@ void keep_bytes(const UnmodelledMemory& unmodelled, const UnmodelledMemory& held
 template <class See>
 void simulate_twice(const StepSimulationTables& tables, const UnmodelledMemory& unmodelled,
                     const RecordedOpCosts& costs, const plan::Plan& plan, See see) {
-  schedule::LearnedOffloadSchedule schedule;
+  schedule::LearnedMemoryHeadroom schedule;
   SimulatedCachingAllocator cache(costs.grain_bytes);
   StepSimulator::StepState before;
   for (int step = 0; step < 2; ++step) {

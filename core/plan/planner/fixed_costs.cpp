@@ -51,7 +51,7 @@ UnmodelledMemory held_by(const ProgramFacts& facts, const RecordedOpCosts& costs
   SimulatedCachingAllocator cache(costs.grain_bytes);
   UnmodelledMemory held;
   for (int step = 0; step < kSteps; ++step) {
-    schedule::LearnedOffloadSchedule schedule;
+    schedule::LearnedMemoryHeadroom schedule;
     StepSimulator simulator(tables, costs, unmodelled, keeps, schedule, cache);
     simulator.simulate_step();
     held = simulator.held();

@@ -37,17 +37,16 @@ PlanReasons PlanReasonFinder::find() {
     }
     add(part, reasons.parts[at]);
   }
-  std::erase_if(reasons.parts, [](const BlockGroupPolicySummary& treated) {
+  std::erase_if(reasons.parts, [](const BlockGroupPlanCosts& treated) {
     return treated.kept_bytes + treated.offloaded_bytes + treated.freed_bytes == 0;
   });
   reasons.peak = peak();
   return reasons;
 }
 
-BlockGroupPolicySummary::Where PlanReasonFinder::where(size_t part) const {
-  if (part == 0) return BlockGroupPolicySummary::Where::before;
-  return part + 1 == planner_.parts_.size() ? BlockGroupPolicySummary::Where::behind
-                                            : BlockGroupPolicySummary::Where::blocks;
+BlockGroupPlanCosts::Where PlanReasonFinder::where(size_t part) const {
+  if (part == 0) return BlockGroupPlanCosts::Where::before;
+  return part + 1 == planner_.parts_.size() ? BlockGroupPlanCosts::Where::behind : BlockGroupPlanCosts::Where::blocks;
 }
 
 size_t PlanReasonFinder::part_of(int op) const {
@@ -73,9 +72,9 @@ bool PlanReasonFinder::alike(size_t a, size_t b) const {
          step_.choice[a] == step_.choice[b];
 }
 
-void PlanReasonFinder::add(size_t part, BlockGroupPolicySummary& treated) const {
+void PlanReasonFinder::add(size_t part, BlockGroupPlanCosts& treated) const {
   const BlockOption &now = chosen(part), &all = planner_.parts_[part].options.front();
-  if (where(part) == BlockGroupPolicySummary::Where::blocks) treated.blocks.push_back(static_cast<int>(part) - 1);
+  if (where(part) == BlockGroupPlanCosts::Where::blocks) treated.blocks.push_back(static_cast<int>(part) - 1);
   treated.freed_bytes += all.resident_bytes - now.resident_bytes - now.offloaded_bytes;
   treated.offloaded_bytes += now.offloaded_bytes;
   treated.kept_bytes += now.resident_bytes;
@@ -83,7 +82,7 @@ void PlanReasonFinder::add(size_t part, BlockGroupPolicySummary& treated) const 
   add_next(part, treated);
 }
 
-void PlanReasonFinder::add_times(size_t part, BlockGroupPolicySummary& treated) const {
+void PlanReasonFinder::add_times(size_t part, BlockGroupPlanCosts& treated) const {
   const int passes = planner_.costs_.passes;
   for (size_t entry = 0; entry < log_.entries.size(); ++entry) {
     if (part_of(op_at(entry)) != part) continue;
@@ -92,7 +91,7 @@ void PlanReasonFinder::add_times(size_t part, BlockGroupPolicySummary& treated) 
   }
 }
 
-void PlanReasonFinder::add_next(size_t part, BlockGroupPolicySummary& treated) const {
+void PlanReasonFinder::add_next(size_t part, BlockGroupPlanCosts& treated) const {
   const BlockOption& now = chosen(part);
   const BlockOption* next = nullptr;
   const auto bytes = [&](const BlockOption& option) { return now.resident_bytes - option.resident_bytes; };
@@ -110,9 +109,9 @@ void PlanReasonFinder::add_next(size_t part, BlockGroupPolicySummary& treated) c
   treated.next_ms += scale * (next->recompute_ms - now.recompute_ms);
 }
 
-void PlanReasonFinder::name(size_t part, BlockGroupPolicySummary& treated) const {
+void PlanReasonFinder::name(size_t part, BlockGroupPlanCosts& treated) const {
   for (const ActivationStoragePlacement& placed : chosen(part).places) {
-    const plan::OpAllocationNode& memory = planner_.graph_.memories()[static_cast<size_t>(placed.memory)];
+    const plan::AllocationNode& memory = planner_.graph_.memories()[static_cast<size_t>(placed.memory)];
     const std::string name = short_name(planner_.facts_.ops[static_cast<size_t>(memory.op)]);
     std::vector<std::string>& names = placed.place == TensorPlacement::recompute ? treated.recomputed : treated.moved;
     if (std::ranges::count(names, name) == 0) names.push_back(name);

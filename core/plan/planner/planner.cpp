@@ -77,16 +77,16 @@ bool is_in_share(size_t block, size_t share) { return (block + 1) * share / kSha
 bool can_offload_states(const RecordedOpCosts& costs) { return !costs.states.units.empty() && costs.passes == 1; }
 
 // From nothing offloaded to everything.
-std::vector<std::vector<plan::StatePlacement>> state_placements(const plan::ProgramFacts& facts) {
-  std::vector<std::vector<plan::StatePlacement>> placements(1);
+std::vector<std::vector<plan::UnitStatePlacement>> state_placements(const plan::ProgramFacts& facts) {
+  std::vector<std::vector<plan::UnitStatePlacement>> placements(1);
   constexpr auto kHost = plan::TensorPlacement::host, kKeep = plan::TensorPlacement::keep;
   for (size_t share = 1; share <= kShares; ++share) {
-    std::vector<plan::StatePlacement>& placed = placements.emplace_back();
+    std::vector<plan::UnitStatePlacement>& placed = placements.emplace_back();
     for (size_t i = 0; i < facts.blocks.size(); ++i)
       if (is_in_share(i, share)) placed.push_back({facts.blocks[i].region, kHost, kHost});
     if (placed.empty() || placed == placements[placements.size() - 2]) placements.pop_back();
   }
-  const std::vector<plan::StatePlacement> blocks = placements.back();
+  const std::vector<plan::UnitStatePlacement> blocks = placements.back();
   for (const plan::TensorPlacement parameters : {kKeep, kHost}) {
     placements.push_back(blocks);
     placements.back().push_back({plan::kOutsideUnits, parameters, kHost});

@@ -113,7 +113,7 @@ class Planner {
   };
   // Where parameters and optimizer states are in all plans of a variant.
   struct Placement {
-    std::vector<plan::StatePlacement> states;
+    std::vector<plan::UnitStatePlacement> states;
     int64_t freed_bytes = 0;  // by so much less is on the device at any time, at most: with gradients
   };
   // What is alike in all parts of a plan: one of kStashBytes, and one of placements_ (0: nothing is offloaded).

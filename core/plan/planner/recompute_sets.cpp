@@ -27,13 +27,13 @@ class PriceSweep {
  public:
   explicit PriceSweep(const BlockRecomputeGraph& block) : block_(block) {
     std::vector<double> bytes, ns;
-    for (const RecomputeGraphNode& memory : block.memories) bytes.push_back(static_cast<double>(memory.bytes));
+    for (const RecomputeAllocationNode& memory : block.memories) bytes.push_back(static_cast<double>(memory.bytes));
     for (const BlockOpTime& op : block.ops) ns.push_back(std::max(0.0, op.ms) * 1e6);
     bytes_ = scaled(bytes);
     time_ = scaled(ns);
   }
 
-  std::vector<BlockRecomputeChoice> sweep() {
+  std::vector<BlockRecomputeOption> sweep() {
     constexpr int64_t kMore = 2 * kMaxUnits;  // more than any sum of amounts
     const Point fastest = solve(1, kMore), smallest = solve(kMore, 1);
     points_.push_back(fastest);
@@ -41,7 +41,7 @@ class PriceSweep {
       between(fastest, smallest);
       points_.push_back(smallest);
     }
-    std::vector<BlockRecomputeChoice> sets;
+    std::vector<BlockRecomputeOption> sets;
     for (Point& point : points_) sets.push_back(std::move(point.set));
     return sets;
   }
@@ -49,7 +49,7 @@ class PriceSweep {
  private:
   struct Point {
     int64_t bytes = 0, time = 0;  // scaled
-    BlockRecomputeChoice set;
+    BlockRecomputeOption set;
   };
 
   // Solves at the price at which the two cost the same.
@@ -78,7 +78,7 @@ class PriceSweep {
   }
 
   void add_edges(int index, int64_t price, MinCut& cut) const {
-    const RecomputeGraphNode& memory = block_.memories[index];
+    const RecomputeAllocationNode& memory = block_.memories[index];
     if (memory.wanted) cut.add_edge(source(), there(index), MinCut::kNever);
     if (!memory.can_recompute) return cut.add_edge(there(index), sink(), price * bytes_[index]);
     cut.add_edge(there(index), recomputed(index), price * bytes_[index]);
@@ -99,7 +99,7 @@ class PriceSweep {
   }
 
   void visit(int index, const MinCut& cut, Point& point, std::vector<int>& queue, std::vector<bool>& reruns) const {
-    const RecomputeGraphNode& memory = block_.memories[index];
+    const RecomputeAllocationNode& memory = block_.memories[index];
     if (point.set.kept[index] || point.set.recomputed[index]) return;
     if (!memory.can_recompute || cut.on_sink_side(recomputed(index))) {
       point.set.kept[index] = true;
@@ -124,6 +124,6 @@ class PriceSweep {
 
 }  // namespace
 
-std::vector<BlockRecomputeChoice> recompute_sets(const BlockRecomputeGraph& block) { return PriceSweep(block).sweep(); }
+std::vector<BlockRecomputeOption> recompute_sets(const BlockRecomputeGraph& block) { return PriceSweep(block).sweep(); }
 
 }  // namespace memtune::planner

@@ -10,13 +10,13 @@
 
 namespace memtune::planner {
 
-struct BlockRecomputeChoice {
+struct BlockRecomputeOption {
   std::vector<bool> recomputed, kept;  // by memory of the block; neither: not needed
   int64_t bytes = 0;                   // kept
   double ms = 0;                       // of recomputation, each op once
 };
 
 // Most bytes first.
-std::vector<BlockRecomputeChoice> recompute_sets(const BlockRecomputeGraph& block);
+std::vector<BlockRecomputeOption> recompute_sets(const BlockRecomputeGraph& block);
 
 }  // namespace memtune::planner

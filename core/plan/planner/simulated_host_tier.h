@@ -27,7 +27,7 @@ struct HostRangeFreeTime {
   void forget_done() {}
 };
 
-class SimulatedHostTier final : private schedule::HostCacheIoBackend {
+class SimulatedHostTier final : private schedule::DiskSpillingCacheBackend {
  public:
   struct Speeds {
     double write_gb_per_s = 0, read_gb_per_s = 0;
@@ -46,7 +46,7 @@ class SimulatedHostTier final : private schedule::HostCacheIoBackend {
 
   // Returns a piece with room. The host waits for the room.
   schedule::CachedPiecePtr put(int64_t bytes, bool may_spill);
-  static double free_after(const schedule::HostCacheEntry& piece);  // earliest write, in ms
+  static double free_after(const schedule::HostCachedActivationPiece& piece);  // earliest write, in ms
   void stored(const schedule::CachedPiecePtr& piece, double out_done);
   // `last_use`: end of the last copy from the room, in ms; nothing: there was none.
   void drop(const schedule::CachedPiecePtr& piece, std::optional<double> last_use = {});
@@ -58,21 +58,21 @@ class SimulatedHostTier final : private schedule::HostCacheIoBackend {
 
  private:
   using Ranges = schedule::HostRangeAllocator<HostRangeFreeTime>;
-  struct Piece final : schedule::HostCacheEntry {
+  struct Piece final : schedule::HostCachedActivationPiece {
     bool in_host = false, has_request = false;
     Ranges::Range range;
     double written = 0, done = 0;  // ends of its write and of its last request
   };
-  static Piece& of(schedule::HostCacheEntry& piece) { return static_cast<Piece&>(piece); }
+  static Piece& of(schedule::HostCachedActivationPiece& piece) { return static_cast<Piece&>(piece); }
 
-  bool lease(schedule::HostCacheEntry& piece) override;
-  void lack_room(schedule::HostCacheEntry& piece) override;
-  void free_room(schedule::HostCacheEntry& piece) override;
-  void write(schedule::HostCacheEntry& piece) override;
-  void read(schedule::HostCacheEntry& piece) override;
-  void free_block(schedule::HostCacheEntry&) override {}
-  bool busy(const schedule::HostCacheEntry& piece) const override;
-  void wait(schedule::HostCacheEntry& piece, Stall) override { clock_.host_waits_until(of(piece).done); }
+  bool lease(schedule::HostCachedActivationPiece& piece) override;
+  void lack_room(schedule::HostCachedActivationPiece& piece) override;
+  void free_room(schedule::HostCachedActivationPiece& piece) override;
+  void write(schedule::HostCachedActivationPiece& piece) override;
+  void read(schedule::HostCachedActivationPiece& piece) override;
+  void free_block(schedule::HostCachedActivationPiece&) override {}
+  bool busy(const schedule::HostCachedActivationPiece& piece) const override;
+  void wait(schedule::HostCachedActivationPiece& piece, Stall) override { clock_.host_waits_until(of(piece).done); }
 
   const Speeds speeds_;
   Ranges pool_;

@@ -13,10 +13,10 @@ using schedule::StateKind;
 
 namespace {
 
-plan::StatePlacement place_of(const RecordedOpCosts::StateUnit& unit, const plan::Plan& plan) {
+plan::UnitStatePlacement place_of(const RecordedOpCosts::StateUnit& unit, const plan::Plan& plan) {
   const auto place =
-      std::ranges::find(plan.states, unit.block < 0 ? plan::kOutsideUnits : unit.name, &plan::StatePlacement::unit);
-  return place == plan.states.end() ? plan::StatePlacement() : *place;
+      std::ranges::find(plan.states, unit.block < 0 ? plan::kOutsideUnits : unit.name, &plan::UnitStatePlacement::unit);
+  return place == plan.states.end() ? plan::UnitStatePlacement() : *place;
 }
 
 }  // namespace
@@ -24,7 +24,7 @@ plan::StatePlacement place_of(const RecordedOpCosts::StateUnit& unit, const plan
 int64_t offloaded_state_bytes(const RecordedOpCosts& costs, const plan::Plan& plan) {
   int64_t bytes = 0;
   for (const RecordedOpCosts::StateUnit& unit : costs.states.units) {
-    const plan::StatePlacement place = place_of(unit, plan);
+    const plan::UnitStatePlacement place = place_of(unit, plan);
     if (place.parameters == plan::TensorPlacement::host)
       bytes = bounded_sum(bytes, bounded_sum(unit.trained_bytes, unit.frozen_bytes));
     if (place.moments == plan::TensorPlacement::host) bytes = bounded_sum(bytes, unit.moment_bytes);
@@ -44,7 +44,7 @@ StateOffloadSimulator::StateOffloadSimulator(const RecordedOpCosts& costs, const
   if (!plan.offloads_states()) return;
   for (size_t i = 0; i < costs.states.units.size(); ++i) {
     const RecordedOpCosts::StateUnit& unit = costs.states.units[i];
-    const plan::StatePlacement placed = place_of(unit, plan);
+    const plan::UnitStatePlacement placed = place_of(unit, plan);
     unit_of_block_.try_emplace(unit.block, static_cast<int>(i));
     if (unit.trained_bytes > 0) add_group(static_cast<int>(i), unit.trained_bytes, unit.moment_bytes, true, placed);
     if (unit.frozen_bytes > 0) add_group(static_cast<int>(i), unit.frozen_bytes, 0, false, placed);
@@ -72,7 +72,7 @@ void StateOffloadSimulator::take_over(int group, const StepState& before) {
 }
 
 void StateOffloadSimulator::add_group(int unit, int64_t bytes, int64_t moment_bytes, bool trained,
-                                      const plan::StatePlacement& place) {
+                                      const plan::UnitStatePlacement& place) {
   const bool parameters = place.parameters == plan::TensorPlacement::host,
              moments = trained && place.moments == plan::TensorPlacement::host;
   Group& group = groups_.emplace_back();

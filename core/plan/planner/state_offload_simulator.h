@@ -70,7 +70,7 @@ class StateOffloadSimulator final : schedule::StateOffloadBackend {
     std::array<Row, std::size(schedule::kStateRows)> rows;
   };
 
-  void add_group(int unit, int64_t bytes, int64_t moment_bytes, bool trained, const plan::StatePlacement& place);
+  void add_group(int unit, int64_t bytes, int64_t moment_bytes, bool trained, const plan::UnitStatePlacement& place);
   void take_over(int group, const StepState& before);
   void make_gradients(int unit, size_t moment);
   schedule::UnitGatherSchedule::Units unit_of(int block) const;

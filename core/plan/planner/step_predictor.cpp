@@ -11,8 +11,8 @@ StepPredictor::StepPredictor(const plan::ProgramFacts& facts, const plan::Record
     : costs_(costs), tables_(facts, costs), unmodelled_(find_unmodelled_memory(tables_, costs)) {}
 
 StepPrediction StepPredictor::predict(const plan::Plan& plan, const AllowedOffloadTiers& tiers,
-                                      SimulatedStepCostLog* log, const SimulatedDeviceOptions& device) const {
-  schedule::LearnedOffloadSchedule schedule;
+                                      SimulatedStepCostLog* log, const SimulatedAllocatorOptions& device) const {
+  schedule::LearnedMemoryHeadroom schedule;
   StepSimulator::StepState before;
   int64_t host_bytes = 0, disk_bytes = 0;  // peaks over all steps
   size_t learned_peak_entry = 0;

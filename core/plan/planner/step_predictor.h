@@ -47,7 +47,7 @@ struct StepPrediction {
 };
 
 // No effect on an emulated device.
-struct SimulatedDeviceOptions {
+struct SimulatedAllocatorOptions {
   int64_t bytes = 0;  // 0: large enough for everything
   bool expandable_segments = false;
 };
@@ -61,7 +61,7 @@ class StepPredictor {
 
   // `tiers`: where the step may offload to. `log` (may be null): filled with the entries of the step where costs arise.
   StepPrediction predict(const plan::Plan& plan, const AllowedOffloadTiers& tiers = {},
-                         SimulatedStepCostLog* log = nullptr, const SimulatedDeviceOptions& device = {}) const;
+                         SimulatedStepCostLog* log = nullptr, const SimulatedAllocatorOptions& device = {}) const;
 
   // The recorded step in the form that the simulator reads.
   const StepSimulationTables& tables() const { return tables_; }

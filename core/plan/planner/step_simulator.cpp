@@ -17,7 +17,7 @@ int unit_block(const StepSimulationTables::Run& run) {
 
 StepSimulator::StepSimulator(const StepSimulationTables& tables, const RecordedOpCosts& costs,
                              const UnmodelledMemory& unmodelled, const plan::Plan& plan,
-                             schedule::LearnedOffloadSchedule& schedule, SimulatedCachingAllocator& cache,
+                             schedule::LearnedMemoryHeadroom& schedule, SimulatedCachingAllocator& cache,
                              const AllowedOffloadTiers& tiers, const StepState& before)
     : costs_(costs),
       unmodelled_(unmodelled),

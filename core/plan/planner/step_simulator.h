@@ -27,10 +27,10 @@ class StepSimulator {
   // All arguments but `tiers` and `before` must outlive it. `schedule`: learning, or learned. `cache`: as earlier steps
   // left it.
   StepSimulator(const StepSimulationTables& tables, const plan::RecordedOpCosts& costs,
-                const UnmodelledMemory& unmodelled, const plan::Plan& plan, schedule::LearnedOffloadSchedule& schedule,
+                const UnmodelledMemory& unmodelled, const plan::Plan& plan, schedule::LearnedMemoryHeadroom& schedule,
                 SimulatedCachingAllocator& cache, const AllowedOffloadTiers& tiers, const StepState& before);
   StepSimulator(const StepSimulationTables& tables, const plan::RecordedOpCosts& costs,
-                const UnmodelledMemory& unmodelled, const plan::Plan& plan, schedule::LearnedOffloadSchedule& schedule,
+                const UnmodelledMemory& unmodelled, const plan::Plan& plan, schedule::LearnedMemoryHeadroom& schedule,
                 SimulatedCachingAllocator& cache)
       : StepSimulator(tables, costs, unmodelled, plan, schedule, cache, {}, {}) {}
 

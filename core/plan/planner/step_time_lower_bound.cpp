@@ -77,7 +77,7 @@ void StepTimeLowerBound::find_needs(const StepSimulationTables& tables, const Re
       there[storage].push_back({std::exchange(asked[moment.saved], kNone), runs + i - 1});
     }
   }
-  const ValueRecomputeCostCurves prices(tables, wanted);
+  const RecomputeTimeLowerBounds prices(tables, wanted);
   for (size_t storage = 0; storage < storages; ++storage) {
     const int value = value_of[storage], made = forward.made[storage];
     if (value == kNone || made == kNone) continue;
@@ -112,7 +112,7 @@ void StepTimeLowerBound::add_need(Need need, std::vector<Span> there, int last_a
 
 // While the forward still holds the inputs that recompute the value, they take no extra room. Recomputation then counts
 // as free.
-void StepTimeLowerBound::add_pieces(int value, const ValueRecomputeCostCurves& prices) {
+void StepTimeLowerBound::add_pieces(int value, const RecomputeTimeLowerBounds& prices) {
   const int need = static_cast<int>(needs_.size()) - 1, until = prices.last_read(value);
   const std::vector<RecomputeCostCurveSegment>& pieces = prices.of(value);
   if (pieces.empty()) return;

@@ -2,7 +2,7 @@
 // on the device.
 //
 // At some moment the peak leaves no room for some of the values that backward still needs. Each of these values is
-// recomputed later (ValueRecomputeCostCurves), or is offloaded before that moment and reloaded after it. The cheapest
+// recomputed later (RecomputeTimeLowerBounds), or is offloaded before that moment and reloaded after it. The cheapest
 // mix that frees enough bytes is the least extra time of that moment. The bound adds the largest extra time of all
 // moments to the step, without what the device waits for the host. It holds for plans that offload no small values.
 // Memory of the recomputations is ignored, so even the best plan may take longer.
@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "core/plan/facts/recorded_op_costs.h"
+#include "core/plan/planner/recompute_time_lower_bounds.h"
 #include "core/plan/planner/step_predictor.h"
 #include "core/plan/planner/step_simulation_tables.h"
-#include "core/plan/planner/value_recompute_cost_curves.h"
 
 namespace memtune::planner {
 
@@ -51,7 +51,7 @@ class StepTimeLowerBound {
 
   void find_needs(const StepSimulationTables& tables, const plan::RecordedOpCosts& costs);
   void add_need(Need need, std::vector<Span> there, int last_asked);
-  void add_pieces(int value, const ValueRecomputeCostCurves& prices);
+  void add_pieces(int value, const RecomputeTimeLowerBounds& prices);
   void set_entries(const StepSimulationTables& tables, const plan::RecordedOpCosts& costs,
                    const UnmodelledMemory& unmodelled);
   bool is_summit(size_t entry) const;

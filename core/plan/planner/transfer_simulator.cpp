@@ -9,8 +9,8 @@ namespace memtune::planner {
 namespace {
 
 using schedule::ActivationPieceCopy;
+using schedule::ActivationTransfer;
 using schedule::CopyBatch;
-using schedule::OffloadedActivation;
 
 int64_t bytes_of(const CopyBatch& batch) {
   int64_t bytes = 0;
@@ -44,12 +44,12 @@ int TransferSimulator::reload(int number) {
 void TransferSimulator::forget(int number) {
   Transfer& transfer = transfers_[number];
   schedule_.forget(transfer);
-  if (transfer.state == OffloadedActivation::State::stashed) clock_.wait_until(transfer.out_done);
-  if (transfer.state == OffloadedActivation::State::reloading) clock_.wait_until(transfer.in_done);
+  if (transfer.state == ActivationTransfer::State::stashed) clock_.wait_until(transfer.out_done);
+  if (transfer.state == ActivationTransfer::State::reloading) clock_.wait_until(transfer.in_done);
   memory_.drop(std::exchange(transfer.source, kNone));
   memory_.drop(std::exchange(transfer.target, kNone));
   for (const schedule::CachedPiecePtr& piece : transfer.pieces) tier_.drop(piece);
-  transfer.state = OffloadedActivation::State::returned;
+  transfer.state = ActivationTransfer::State::returned;
 }
 
 // --- what the schedule decides ---------------------------------------------------------------------------------------
@@ -69,7 +69,7 @@ double TransferSimulator::enqueue(int64_t bytes, double after, double gb_per_s, 
   return free_at = std::max({free_at, clock_.next_start(), after}) + ms;
 }
 
-schedule::CachedPiecePtr TransferSimulator::put(OffloadedActivation& transfer, int64_t bytes) {
+schedule::CachedPiecePtr TransferSimulator::put(ActivationTransfer& transfer, int64_t bytes) {
   return tier_.put(bytes, transfer.on_disk);
 }
 
@@ -87,13 +87,13 @@ void TransferSimulator::stored(const ActivationPieceCopy& part) {
   tier_.stored(part.piece, of(*part.transfer).out_done);
 }
 
-void TransferSimulator::free_source(OffloadedActivation& transfer) {
+void TransferSimulator::free_source(ActivationTransfer& transfer) {
   clock_.wait_until(of(transfer).out_done);
   memory_.drop(std::exchange(of(transfer).source, kNone));
 }
 
-void TransferSimulator::begin_in(std::span<OffloadedActivation* const> transfers) {
-  for (OffloadedActivation* transfer : transfers) of(*transfer).target = memory_.make(of(*transfer).held_bytes);
+void TransferSimulator::begin_in(std::span<ActivationTransfer* const> transfers) {
+  for (ActivationTransfer* transfer : transfers) of(*transfer).target = memory_.make(of(*transfer).held_bytes);
   memory_.update_peak();
 }
 
@@ -106,6 +106,6 @@ void TransferSimulator::copy_in(const CopyBatch& batch) {
 
 void TransferSimulator::drop(const ActivationPieceCopy& part) { tier_.drop(part.piece, of(*part.transfer).in_done); }
 
-void TransferSimulator::wait_in(OffloadedActivation& transfer) { clock_.wait_until(of(transfer).in_done); }
+void TransferSimulator::wait_in(ActivationTransfer& transfer) { clock_.wait_until(of(transfer).in_done); }
 
 }  // namespace memtune::planner

@@ -10,12 +10,12 @@
 #include "core/plan/planner/simulated_device_memory.h"
 #include "core/plan/planner/simulated_host_tier.h"
 #include "core/plan/schedule/activation_transfer_scheduler.h"
-#include "core/plan/schedule/learned_offload_schedule.h"
+#include "core/plan/schedule/learned_memory_headroom.h"
 #include "core/plan/strategy/plan.h"
 
 namespace memtune::planner {
 
-class TransferSimulator final : private schedule::TransferBackend {
+class TransferSimulator final : private schedule::ActivationTransferBackend {
  public:
   struct Link {
     double out_gb_per_s = 0, in_gb_per_s = 0;
@@ -25,7 +25,7 @@ class TransferSimulator final : private schedule::TransferBackend {
   // All arguments but `link` must outlive it. `largest_bytes`: of the largest transfer of earlier steps.
   TransferSimulator(const plan::TransferSettings& settings, const Link& link, SimulatedDeviceMemory& memory,
                     SimulatedComputeAndHostClock& clock, SimulatedHostTier& tier,
-                    schedule::LearnedOffloadSchedule& learned, int64_t largest_bytes)
+                    schedule::LearnedMemoryHeadroom& learned, int64_t largest_bytes)
       : settings_(settings),
         link_(link),
         memory_(memory),
@@ -57,24 +57,24 @@ class TransferSimulator final : private schedule::TransferBackend {
  private:
   static constexpr int kNone = SimulatedDeviceMemory::kNone;
 
-  struct Transfer final : schedule::OffloadedActivation {
-    using OffloadedActivation::OffloadedActivation;
+  struct Transfer final : schedule::ActivationTransfer {
+    using ActivationTransfer::ActivationTransfer;
     int64_t held_bytes = 0;
     int source = SimulatedDeviceMemory::kNone, target = SimulatedDeviceMemory::kNone;
     double out_done = 0, in_done = 0;
   };
-  static Transfer& of(schedule::OffloadedActivation& transfer) { return static_cast<Transfer&>(transfer); }
+  static Transfer& of(schedule::ActivationTransfer& transfer) { return static_cast<Transfer&>(transfer); }
 
   int64_t allocated_bytes() const override { return memory_.allocated(); }
   void begin_out() override {}
-  schedule::CachedPiecePtr put(schedule::OffloadedActivation& transfer, int64_t bytes) override;
+  schedule::CachedPiecePtr put(schedule::ActivationTransfer& transfer, int64_t bytes) override;
   void copy_out(const schedule::CopyBatch& batch) override;
   void stored(const schedule::ActivationPieceCopy& part) override;
-  void free_source(schedule::OffloadedActivation& transfer) override;
-  void begin_in(std::span<schedule::OffloadedActivation* const> transfers) override;
+  void free_source(schedule::ActivationTransfer& transfer) override;
+  void begin_in(std::span<schedule::ActivationTransfer* const> transfers) override;
   void copy_in(const schedule::CopyBatch& batch) override;
   void drop(const schedule::ActivationPieceCopy& part) override;
-  void wait_in(schedule::OffloadedActivation& transfer) override;
+  void wait_in(schedule::ActivationTransfer& transfer) override;
   double copy(int64_t bytes, double after, double gb_per_s, double& free_at);
   double enqueue(int64_t bytes, double after, double gb_per_s, double& free_at);
 
@@ -83,7 +83,7 @@ class TransferSimulator final : private schedule::TransferBackend {
   SimulatedDeviceMemory& memory_;
   SimulatedComputeAndHostClock& clock_;
   SimulatedHostTier& tier_;
-  schedule::LearnedOffloadSchedule& learned_;
+  schedule::LearnedMemoryHeadroom& learned_;
   schedule::ActivationTransferScheduler schedule_;
   std::deque<Transfer> transfers_;
   double out_free_ = 0, in_free_ = 0, copy_ms_ = 0;

@@ -62,7 +62,7 @@ UnmodelledMemory find_unmodelled_memory(const StepSimulationTables& tables, cons
   UnmodelledMemory unmodelled = UnmodelledMemory::nothing(costs);
   StepSimulator::StepState before;
   for (int step = 0; step < kSteps; ++step) {
-    schedule::LearnedOffloadSchedule schedule;
+    schedule::LearnedMemoryHeadroom schedule;
     StepSimulator simulator(tables, costs, unmodelled, costs.plan, schedule, cache, {}, before);
     simulator.simulate_step();
     before = simulator.next_step_state();

@@ -20,7 +20,7 @@
 
 namespace memtune::plan {
 
-struct ReferenceGradientEntry {
+struct ReferenceGradientMetadata {
   std::string name, dtype;
   std::vector<int64_t> shape;
   bool defined = false;
@@ -30,12 +30,12 @@ struct ReferenceGradientEntry {
   std::string device_hash = {};  // core/base/device/device_memory_hash.h, in hexadecimal; "": was not on a GPU
 };
 
-struct ReferenceResults {
+struct ReferenceFileMetadata {
   std::string strategy;
   double loss = 0, loss_noise = 0;
   double relative_noise = 0;  // median of noise / largest element, over gradients that varied; 0: none varied
   bool has_gradients = true;  // false: their hashes alone
-  std::vector<ReferenceGradientEntry> gradients;
+  std::vector<ReferenceGradientMetadata> gradients;
 };
 
 inline constexpr uint64_t kFirstGradient = 24;  // offset of the first gradient
@@ -43,10 +43,10 @@ inline constexpr uint64_t kFirstGradient = 24;  // offset of the first gradient
 // Writes an empty header; the caller appends the gradients.
 void begin_reference(std::ostream& file);
 // Appends the directory and writes the header. The caller checks the stream for errors.
-void finish_reference(std::ostream& file, const ReferenceResults& reference);
+void finish_reference(std::ostream& file, const ReferenceFileMetadata& reference);
 
 // Throws UsageError, with advice, for other files, another version or damage.
-ReferenceResults read_reference(const std::filesystem::path& path);
+ReferenceFileMetadata read_reference(const std::filesystem::path& path);
 
 // Whether directory and gradients match their checksums. Reads the whole file.
 bool is_whole_reference(const std::filesystem::path& path);

@@ -3,7 +3,7 @@
 //
 //   memtune-trial inspect REQUEST.json     load the model, report its facts
 //   memtune-trial run REQUEST.json         run the request's plan and measure it
-//   memtune-trial train REQUEST.json       train with saves (core/plan/request/training_run_request.h)
+//   memtune-trial train REQUEST.json       train with saves (core/plan/request/resumable_training_request.h)
 //   memtune-trial save REQUEST.json        the same, to measure the cost of saving
 //   memtune-trial doctor [cpu|cuda|cuda:N] check the machine and the build
 //   memtune-trial announce HOST PORT PREFIX RANK MILLISECONDS [TEXT]
@@ -19,7 +19,7 @@
 //   {"frame": "facts", "facts": ProgramFacts, "inputs": ["tokens:int64[2,128]<256"], "loss": "next_token",
 //    "origin": trace::Origin}
 //   {"frame": "result", "measurement": Measurement}     also for device_oom, nan, mismatch, with the reason
-//   {"frame": "trained", "training": TrainingRunResult}
+//   {"frame": "trained", "training": ResumableTrainingResult}
 //   {"frame": "saves", "saves": StateSaveMeasurement}
 //   {"frame": "doctor", "checks": [{"name": "CUPTI", "status": "ok|warn|fail", "detail": "...", "fix": "..."}]}
 //   {"frame": "machine", "machine": MachineProfile}

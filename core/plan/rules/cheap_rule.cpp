@@ -39,10 +39,10 @@ class CheapRule {
 
   bool is_wanted(int memory) const { return graph_.memories()[memory].saved && covers(maker(memory)); }
 
-  bool stays_so_far(const OpAllocationNode& memory) const { return draft_.place(memory) == TensorPlacement::keep; }
+  bool stays_so_far(const AllocationNode& memory) const { return draft_.place(memory) == TensorPlacement::keep; }
 
   bool can_recompute(int index) const {
-    const OpAllocationNode& memory = graph_.memories()[index];
+    const AllocationNode& memory = graph_.memories()[index];
     if (!covers(maker(index)) || !stays_so_far(memory) || memory.crosses) return false;
     if (memory.output == kPrivateSave)
       return private_is_cheap(maker(index)) && memory.bytes >= saved_min_bytes_ && reads_what_stays(memory.op, index);
@@ -60,7 +60,7 @@ class CheapRule {
 
   // A memory that stays in any case, or that another rule has placed, costs nothing.
   int64_t cost(int index) const {
-    const OpAllocationNode& memory = graph_.memories()[index];
+    const AllocationNode& memory = graph_.memories()[index];
     const bool there = !covers(maker(index)) && memory.saved;
     return there || !stays_so_far(memory) ? 0 : memory.bytes;
   }
@@ -80,7 +80,7 @@ class CheapRule {
       const int memory = queue[i];
       if (!cut.on_sink_side(before(memory)) || recomputed[memory]) continue;
       recomputed[memory] = true;
-      const OpAllocationNode& made = graph_.memories()[memory];
+      const AllocationNode& made = graph_.memories()[memory];
       draft_.fill(made, TensorPlacement::recompute);
       for (const int input : graph_.made_from(made)) queue.push_back(input);
     }

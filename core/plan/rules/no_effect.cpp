@@ -22,7 +22,7 @@ std::vector<TensorPlacement> effects(const Plan& plan, int64_t min, const OpMemo
   const std::vector<bool> needed = needed_in_backward(graph, draft);
   std::vector<TensorPlacement> places(needed.size(), TensorPlacement::keep);
   for (size_t i = 0; i < needed.size(); ++i) {
-    const OpAllocationNode& memory = graph.memories()[i];
+    const AllocationNode& memory = graph.memories()[i];
     const TensorPlacement place = draft.place(memory);
     if (needed[i] && !(is_offloaded(place) && memory.bytes < min)) places[i] = place;
   }

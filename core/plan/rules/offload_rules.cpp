@@ -48,7 +48,7 @@ class Kinds {
       of_op_.emplace_back(name, seen[{op.block, name}]++);
     }
   }
-  Kind of(const OpAllocationNode& memory) const {
+  Kind of(const AllocationNode& memory) const {
     const auto& [name, number] = of_op_[memory.op];
     return {name, number, memory.output};
   }
@@ -80,7 +80,7 @@ class Share {
   }
 
  private:
-  const OpAllocationNode& at(int memory) const { return graph_.memories()[memory]; }
+  const AllocationNode& at(int memory) const { return graph_.memories()[memory]; }
   // If nothing was measured, all memories count the same.
   double size(int memory) const { return graph_.measured() ? static_cast<double>(at(memory).bytes) : 1; }
 

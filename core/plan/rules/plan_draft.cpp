@@ -25,7 +25,7 @@ TensorPlacement PlanDraft::place(int op, int output) const {
   return output == kPrivateSave ? by_op_[op].saved : by_op_[op].outputs[output];
 }
 
-TensorPlacement PlanDraft::place(const OpAllocationNode& memory) const {
+TensorPlacement PlanDraft::place(const AllocationNode& memory) const {
   return memory.writers.empty() ? place(memory.op, memory.output) : place(memory.last_write(), 0);
 }
 
@@ -49,7 +49,7 @@ void PlanDraft::fill(int op, TensorPlacement outputs, TensorPlacement own) {
   fill(op, kPrivateSave, own);
 }
 
-void PlanDraft::fill(const OpAllocationNode& memory, TensorPlacement place) {
+void PlanDraft::fill(const AllocationNode& memory, TensorPlacement place) {
   fill(memory.op, memory.output, place);
   for (const int writer : memory.writers) fill(writer, 0, place);
 }
@@ -71,7 +71,7 @@ std::vector<OpPlacement> PlanDraft::placements() const {
 }
 
 std::vector<bool> needed_in_backward(const OpMemoryAccessGraph& graph, const PlanDraft& draft) {
-  const std::vector<OpAllocationNode>& memories = graph.memories();
+  const std::vector<AllocationNode>& memories = graph.memories();
   std::vector<bool> needed(memories.size(), !graph.measured());
   std::vector<int> queue;
   const auto need = [&](int memory) {
@@ -81,7 +81,7 @@ std::vector<bool> needed_in_backward(const OpMemoryAccessGraph& graph, const Pla
   for (size_t i = 0; i < memories.size(); ++i)
     if (memories[i].saved) need(static_cast<int>(i));
   for (size_t i = 0; i < queue.size(); ++i) {
-    const OpAllocationNode& memory = memories[queue[i]];
+    const AllocationNode& memory = memories[queue[i]];
     if (draft.place(memory) != TensorPlacement::recompute) continue;
     for (const int input : graph.made_from(memory)) need(input);
   }

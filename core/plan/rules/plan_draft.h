@@ -17,12 +17,12 @@ class PlanDraft {
 
   // `output` may be kPrivateSave.
   TensorPlacement place(int op, int output) const;
-  TensorPlacement place(const OpAllocationNode& memory) const;  // of the content after its last in-place write
+  TensorPlacement place(const AllocationNode& memory) const;  // of the content after its last in-place write
   void set(int op, int output, TensorPlacement place);
   void set_outputs(int op, TensorPlacement place);
   // As set(), but only where the place still is keep. `own`: place of the private tensors of the op.
   void fill(int op, TensorPlacement outputs, TensorPlacement own);
-  void fill(const OpAllocationNode& memory, TensorPlacement place);
+  void fill(const AllocationNode& memory, TensorPlacement place);
   // Offloads the tensors that the op saves one by one (OpPlacement::saves), unless the op is recomputed.
   void offload_saves(int op);
 

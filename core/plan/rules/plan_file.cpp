@@ -73,10 +73,10 @@ void check_name(const std::string& path, const std::string& name) {
 }
 
 void apply(const PlacementRule& rule, const ProgramFacts& facts, const OpMemoryAccessGraph& graph, PlanDraft& draft) {
-  for (const SelectedOpOutput& one : select(rule, facts, graph)) {
+  for (const RuleMatchedOpOutput& one : select(rule, facts, graph)) {
     if (rule.saved) draft.set(one.op, kPrivateSave, *rule.saved);
     if (!rule.outputs) continue;
-    if (one.output == SelectedOpOutput::kAll)
+    if (one.output == RuleMatchedOpOutput::kAll)
       draft.set_outputs(one.op, *rule.outputs);
     else
       draft.set(one.op, one.output, *rule.outputs);

@@ -8,7 +8,7 @@ namespace {
 
 using Sums = std::array<PlacementTotal, 4>;
 
-void add(const OpAllocationNode& memory, TensorPlacement place, Sums& sums) {
+void add(const AllocationNode& memory, TensorPlacement place, Sums& sums) {
   PlacementTotal& sum = sums[static_cast<size_t>(place)];
   ++sum.values;
   sum.bytes += memory.bytes;
@@ -28,7 +28,7 @@ PlanSummary summarize(const Plan& plan, const ProgramFacts& facts) {
   std::vector<Sums> blocks(facts.blocks.size());
   for (size_t i = 0; i < needed.size(); ++i) {
     if (!needed[i]) continue;
-    const OpAllocationNode& memory = graph.memories()[i];
+    const AllocationNode& memory = graph.memories()[i];
     const OpFacts& op = facts.ops[memory.op];
     const TensorPlacement place = draft.place(memory);
     add(memory, place, all);

@@ -60,7 +60,7 @@ class Scope {
   Scope(const PlacementRule& rule, const ProgramFacts& facts, const OpMemoryAccessGraph& graph)
       : rule_(rule), facts_(facts), graph_(graph) {}
 
-  std::vector<SelectedOpOutput> select() const {
+  std::vector<RuleMatchedOpOutput> select() const {
     try {
       rule_.blocks.check(facts_.blocks.size());
     } catch (const UsageError& error) {
@@ -70,15 +70,15 @@ class Scope {
   }
 
  private:
-  std::vector<SelectedOpOutput> select_ops() const {
-    std::vector<SelectedOpOutput> selected;
+  std::vector<RuleMatchedOpOutput> select_ops() const {
+    std::vector<RuleMatchedOpOutput> selected;
     for (const int op : of_name(of_region(in_blocks(all(), "region"), "region", rule_.region)))
-      selected.push_back({op, SelectedOpOutput::kAll});
+      selected.push_back({op, RuleMatchedOpOutput::kAll});
     return selected;
   }
 
   // Values that ops of the region read and that other ops created.
-  std::vector<SelectedOpOutput> select_inputs() const {
+  std::vector<RuleMatchedOpOutput> select_inputs() const {
     std::vector<int> taken, makers;
     for (const int taker : in_blocks(of_region(all(), "inputs_of", rule_.inputs_of), "inputs_of"))
       for (const int memory : graph_.read_by(taker)) {
@@ -88,9 +88,9 @@ class Scope {
       }
     if (taken.empty()) throw UsageError("inputs_of: '" + rule_.inputs_of + "' reads no output of an op");
     makers = of_name(of_region(makers, "region", rule_.region));
-    std::vector<SelectedOpOutput> selected;
+    std::vector<RuleMatchedOpOutput> selected;
     for (const int index : taken) {
-      const OpAllocationNode& memory = graph_.memories()[index];
+      const AllocationNode& memory = graph_.memories()[index];
       if (std::find(makers.begin(), makers.end(), memory.op) == makers.end()) continue;
       selected.push_back({memory.op, memory.output});
       for (const int writer : memory.writers) selected.push_back({writer, 0});
@@ -150,8 +150,8 @@ std::string matched_region(const std::string& glob, const std::string& region) {
   return glob_match(glob, path) ? path : "";
 }
 
-std::vector<SelectedOpOutput> select(const PlacementRule& rule, const ProgramFacts& facts,
-                                     const OpMemoryAccessGraph& graph) {
+std::vector<RuleMatchedOpOutput> select(const PlacementRule& rule, const ProgramFacts& facts,
+                                        const OpMemoryAccessGraph& graph) {
   return Scope(rule, facts, graph).select();
 }
 

@@ -51,7 +51,7 @@ CheckpointInputPolicy handed_over(const Strategy& strategy) {
 }
 
 // Each block is in one part at most. The first part decides about what is outside of blocks.
-void place_states(const StrategyPart& part, const ProgramFacts& facts, std::vector<StatePlacement>& states) {
+void place_states(const StrategyPart& part, const ProgramFacts& facts, std::vector<UnitStatePlacement>& states) {
   const auto add = [&](const std::string& unit, TensorPlacement parameters, TensorPlacement moments) {
     if (parameters != TensorPlacement::keep || moments != TensorPlacement::keep)
       states.push_back({unit, parameters, moments});
@@ -61,7 +61,7 @@ void place_states(const StrategyPart& part, const ProgramFacts& facts, std::vect
       add(facts.blocks[i].region, part.place(StrategyParameterId::parameters),
           part.place(StrategyParameterId::moments));
   const std::string& outside = part.word(StrategyParameterId::outside);
-  if (std::ranges::count(states, kOutsideUnits, &StatePlacement::unit) > 0 || outside == "keep") return;
+  if (std::ranges::count(states, kOutsideUnits, &UnitStatePlacement::unit) > 0 || outside == "keep") return;
   add(kOutsideUnits, outside == "host" ? TensorPlacement::host : TensorPlacement::keep, TensorPlacement::host);
 }
 

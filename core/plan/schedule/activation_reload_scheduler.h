@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "core/plan/schedule/learned_offload_schedule.h"
-#include "core/plan/schedule/offloaded_activation.h"
+#include "core/plan/schedule/activation_transfer.h"
+#include "core/plan/schedule/learned_memory_headroom.h"
 #include "core/plan/strategy/plan.h"
 
 namespace memtune::schedule {
@@ -15,22 +15,22 @@ namespace memtune::schedule {
 class ActivationReloadScheduler {
  public:
   // All references must outlive it. `batch_bytes`: of one call.
-  ActivationReloadScheduler(const plan::TransferSettings& settings, int64_t batch_bytes,
-                            LearnedOffloadSchedule& learned, DiskSpillingHostCache& cache, TransferBackend& device)
+  ActivationReloadScheduler(const plan::TransferSettings& settings, int64_t batch_bytes, LearnedMemoryHeadroom& learned,
+                            DiskSpillingHostCache& cache, ActivationTransferBackend& device)
       : settings_(settings), batch_bytes_(batch_bytes), learned_(learned), cache_(cache), device_(device) {}
 
   void begin_step();
-  void add(OffloadedActivation& transfer);
+  void add(ActivationTransfer& transfer);
   // Forward enters a block, after `group` blocks. See ActivationTransferScheduler.
   void begin_block(int block, int group);
   void end_forward(int group);
   void enter_backward_block(int block);
   void begin_unpack(const void* node) { node_ = node; }
   // Backward asks for this transfer. Returns true if the node is another one than that of the transfer before.
-  bool ask(const OffloadedActivation& transfer);
-  void reload(OffloadedActivation& transfer);
+  bool ask(const ActivationTransfer& transfer);
+  void reload(ActivationTransfer& transfer);
   void prefetch();
-  void forget(OffloadedActivation& transfer);
+  void forget(ActivationTransfer& transfer);
 
   int64_t prefetched_bytes() const { return prefetched_bytes_; }  // on the device and not yet requested
 
@@ -38,24 +38,24 @@ class ActivationReloadScheduler {
   bool by_blocks() const { return settings_.schedule == plan::OffloadGranularity::block; }
   // Reloads start when backward reaches a block, not by the learned schedule.
   bool follows_backward() const { return by_blocks() && !settings_.compatibility.learns; }
-  bool room_for(const OffloadedActivation& transfer, int64_t pending_bytes) const;
-  void start_reloads(std::span<OffloadedActivation* const> transfers);
-  void fetch(OffloadedActivation& transfer, CopyBatch& batch);
+  bool room_for(const ActivationTransfer& transfer, int64_t pending_bytes) const;
+  void start_reloads(std::span<ActivationTransfer* const> transfers);
+  void fetch(ActivationTransfer& transfer, CopyBatch& batch);
   void copy_in(CopyBatch& batch);
-  bool copy_back(OffloadedActivation& transfer, bool may_block);
+  bool copy_back(ActivationTransfer& transfer, bool may_block);
   void prefetch_next_op();
   void read_ahead();
 
   const plan::TransferSettings& settings_;
   const int64_t batch_bytes_;
-  LearnedOffloadSchedule& learned_;
+  LearnedMemoryHeadroom& learned_;
   DiskSpillingHostCache& cache_;
-  TransferBackend& device_;
-  std::vector<OffloadedActivation*> order_;  // oldest first; prefetch consumes it from the end; null: forgotten
-  size_t to_read_ = 0;                       // order_[to_read_ - 1] is the next to read ahead
-  std::map<int, int> groups_;                // block -> blocks that ended before it
-  int group_wanted_ = 0;                     // group of the transfer that backward reads now
-  int op_wanted_ = -1;                       // op whose saved tensors backward reads now; -1: none yet
+  ActivationTransferBackend& device_;
+  std::vector<ActivationTransfer*> order_;  // oldest first; prefetch consumes it from the end; null: forgotten
+  size_t to_read_ = 0;                      // order_[to_read_ - 1] is the next to read ahead
+  std::map<int, int> groups_;               // block -> blocks that ended before it
+  int group_wanted_ = 0;                    // group of the transfer that backward reads now
+  int op_wanted_ = -1;                      // op whose saved tensors backward reads now; -1: none yet
   int op_fetched_for_ = -1;
   const void *node_ = nullptr, *node_served_ = nullptr;  // node that unpacks now; node of the last transfer
   int64_t prefetched_bytes_ = 0;

@@ -1,9 +1,9 @@
 // Decides about the copies of one step: which activations are offloaded, when their sources leave the device, when they
 // are reloaded. The engine (core/engine/offload) and the step simulator (core/plan/planner) ask it and carry its
-// decisions out as TransferBackend. It owns no memory.
+// decisions out as ActivationTransferBackend. It owns no memory.
 #pragma once
 
-#include "core/plan/schedule/activation_offload_scheduler.h"
+#include "core/plan/schedule/activation_copy_out_scheduler.h"
 #include "core/plan/schedule/activation_reload_scheduler.h"
 
 namespace memtune::schedule {
@@ -11,9 +11,9 @@ namespace memtune::schedule {
 class ActivationTransferScheduler {
  public:
   // All references must outlive it. `largest_bytes`: of the largest transfer of earlier steps.
-  ActivationTransferScheduler(const plan::TransferSettings& settings, LearnedOffloadSchedule& learned,
-                              DiskSpillingHostCache& cache, TransferBackend& device, int64_t batch_bytes = kBatchBytes,
-                              int64_t largest_bytes = 0)
+  ActivationTransferScheduler(const plan::TransferSettings& settings, LearnedMemoryHeadroom& learned,
+                              DiskSpillingHostCache& cache, ActivationTransferBackend& device,
+                              int64_t batch_bytes = kBatchBytes, int64_t largest_bytes = 0)
       : settings_(settings),
         learned_(learned),
         stash_(settings, batch_bytes, largest_bytes, learned, device),
@@ -23,7 +23,7 @@ class ActivationTransferScheduler {
   // Smaller storages stay on the device.
   bool takes(int64_t bytes) const { return bytes > 0 && bytes >= settings_.min_bytes; }
   // The caller holds the source. With OffloadGranularity::block, copies start when the block ends.
-  void start_offload(OffloadedActivation& transfer);
+  void start_offload(ActivationTransfer& transfer);
   // Counts one more saved tensor, offloaded or not. Only used with EngineCompatibilityFlags::counts_all.
   void count_save();
   // A recorded op keeps an input that is offloaded. Counts as two saves, like a checkpoint's: its input and an empty
@@ -45,22 +45,22 @@ class ActivationTransferScheduler {
   // A saved tensor is about to be unpacked for this node of the autograd graph.
   void begin_unpack(const void* node) { reloads_.begin_unpack(node); }
   // Afterwards the bytes are on the device: in the source if the transfer has one, else in the target.
-  void reload(OffloadedActivation& transfer);
+  void reload(ActivationTransfer& transfer);
   // Starts the next reloads (and disk reads) as far as the settings and the peak allow. `in_head`: backward is in head
   // and loss, when memory use is highest. Learning engines prefetch there only by a learned schedule.
   void prefetch(bool in_head = false);
 
-  void before_overwrite(OffloadedActivation& transfer) { stash_.before_overwrite(transfer); }
+  void before_overwrite(ActivationTransfer& transfer) { stash_.before_overwrite(transfer); }
   // The caller makes compute wait for copies in flight.
-  void forget(OffloadedActivation& transfer);
+  void forget(ActivationTransfer& transfer);
 
   int64_t largest_bytes() const { return stash_.largest_bytes(); }
   int64_t prefetched_bytes() const { return reloads_.prefetched_bytes(); }
 
  private:
   const plan::TransferSettings& settings_;
-  LearnedOffloadSchedule& learned_;
-  ActivationOffloadScheduler stash_;
+  LearnedMemoryHeadroom& learned_;
+  ActivationCopyOutScheduler stash_;
   ActivationReloadScheduler reloads_;
 };
 

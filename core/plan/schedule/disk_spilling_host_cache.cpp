@@ -15,7 +15,7 @@ void DiskSpillingHostCache::begin_step() {
   counters_.put_bytes = counters_.disk_write_bytes = counters_.disk_read_bytes = 0;
 }
 
-void DiskSpillingHostCache::put(HostCacheEntry& piece, bool may_spill) {
+void DiskSpillingHostCache::put(HostCachedActivationPiece& piece, bool may_spill) {
   piece.may_spill = may_spill && disk_;
   take_room(piece);
   counters_.put_bytes += piece.bytes;
@@ -57,13 +57,13 @@ void DiskSpillingHostCache::start_write(const CachedPiecePtr& piece) {
   counters_.disk_write_bytes = bounded_sum(counters_.disk_write_bytes, piece->bytes);
 }
 
-void DiskSpillingHostCache::start_read(HostCacheEntry& piece) {
+void DiskSpillingHostCache::start_read(HostCachedActivationPiece& piece) {
   storage_.read(piece);
   piece.state = State::reading;
   counters_.disk_read_bytes = bounded_sum(counters_.disk_read_bytes, piece.bytes);
 }
 
-void DiskSpillingHostCache::take_room(HostCacheEntry& piece) {
+void DiskSpillingHostCache::take_room(HostCachedActivationPiece& piece) {
   reap();
   while (!storage_.lease(piece))
     if (!make_room()) return storage_.lack_room(piece);
@@ -73,7 +73,7 @@ void DiskSpillingHostCache::take_room(HostCacheEntry& piece) {
 // piece, else evicts the piece that was read ahead last. False: there is none of these.
 bool DiskSpillingHostCache::make_room() {
   if (!leaving_.empty()) {
-    storage_.wait(*leaving_.front(), HostCacheIoBackend::Stall::for_room);
+    storage_.wait(*leaving_.front(), DiskSpillingCacheBackend::Stall::for_room);
     reap();
     return true;
   }
@@ -88,17 +88,17 @@ bool DiskSpillingHostCache::make_room() {
   } else {
     return false;
   }
-  storage_.wait(*piece, HostCacheIoBackend::Stall::for_room);
+  storage_.wait(*piece, DiskSpillingCacheBackend::Stall::for_room);
   leave_host(*piece, State::on_disk);
   return true;
 }
 
-void DiskSpillingHostCache::leave_host(HostCacheEntry& piece, State state) {
+void DiskSpillingHostCache::leave_host(HostCachedActivationPiece& piece, State state) {
   storage_.free_room(piece);
   piece.state = state;
 }
 
-void DiskSpillingHostCache::leave_disk(HostCacheEntry& piece) {
+void DiskSpillingHostCache::leave_disk(HostCachedActivationPiece& piece) {
   if (std::exchange(piece.has_block, false)) counters_.disk_bytes -= piece.bytes;
   storage_.free_block(piece);
 }
@@ -112,17 +112,17 @@ bool DiskSpillingHostCache::read_ahead(const CachedPiecePtr& piece) {
   return true;
 }
 
-bool DiskSpillingHostCache::ready(const HostCacheEntry& piece) const {
+bool DiskSpillingHostCache::ready(const HostCachedActivationPiece& piece) const {
   if (piece.state == State::reading) return !storage_.busy(piece);
   return piece.state == State::dirty || piece.state == State::writing;
 }
 
-void DiskSpillingHostCache::fetch(HostCacheEntry& piece) {
+void DiskSpillingHostCache::fetch(HostCachedActivationPiece& piece) {
   if (piece.state == State::on_disk) {
     take_room(piece);
     start_read(piece);
   }
-  if (piece.state == State::reading) storage_.wait(piece, HostCacheIoBackend::Stall::for_bytes);
+  if (piece.state == State::reading) storage_.wait(piece, DiskSpillingCacheBackend::Stall::for_bytes);
 }
 
 // A running request still needs the room: reap() frees it when the request is done.
@@ -149,7 +149,7 @@ void DiskSpillingHostCache::reap() {
 
 void DiskSpillingHostCache::finish() noexcept {
   for (const CachedPiecePtr& piece : leaving_) try {
-      storage_.wait(*piece, HostCacheIoBackend::Stall::for_room);
+      storage_.wait(*piece, DiskSpillingCacheBackend::Stall::for_room);
     } catch (...) {  // the step that waited for it has already thrown
     }
   reap();

@@ -15,7 +15,7 @@
 namespace memtune::schedule {
 
 // A part of an offloaded activation, in the size that host memory and disk take. Users derive from it.
-struct HostCacheEntry {
+struct HostCachedActivationPiece {
   enum class State { dirty, writing, on_disk, reading, used };
 
   int64_t bytes = 0;
@@ -24,49 +24,49 @@ struct HostCacheEntry {
 
  private:
   friend class DiskSpillingHostCache;
-  bool has_block = false;                                           // on the disk
-  std::list<std::shared_ptr<HostCacheEntry>>* queue = nullptr;      // of DiskSpillingHostCache, if it is in one
-  std::list<std::shared_ptr<HostCacheEntry>>::iterator place = {};  // there
+  bool has_block = false;                                                  // on the disk
+  std::list<std::shared_ptr<HostCachedActivationPiece>>* queue = nullptr;  // of DiskSpillingHostCache, if it is in one
+  std::list<std::shared_ptr<HostCachedActivationPiece>>::iterator place = {};  // there
 };
-using CachedPiecePtr = std::shared_ptr<HostCacheEntry>;
+using CachedPiecePtr = std::shared_ptr<HostCachedActivationPiece>;
 
 // Host memory and disk: carries out what the cache decides. Calls may throw.
-class HostCacheIoBackend {
+class DiskSpillingCacheBackend {
  public:
   enum class Stall { for_room, for_bytes };
 
-  virtual ~HostCacheIoBackend() = default;
-  virtual bool lease(HostCacheEntry& piece) = 0;  // returns false if the budget has no room
+  virtual ~DiskSpillingCacheBackend() = default;
+  virtual bool lease(HostCachedActivationPiece& piece) = 0;  // returns false if the budget has no room
   virtual void lack_room(
-      HostCacheEntry& piece) = 0;  // nothing can make room for the piece: throws, or finds some elsewhere
-  virtual void free_room(HostCacheEntry& piece) = 0;  // no request of the piece runs
-  virtual void write(HostCacheEntry& piece) = 0;      // starts
-  virtual void read(HostCacheEntry& piece) = 0;       // starts, into the leased room
-  virtual void free_block(HostCacheEntry& piece) = 0;
-  virtual bool busy(const HostCacheEntry& piece) const = 0;   // a request of the piece runs
-  virtual void wait(HostCacheEntry& piece, Stall stall) = 0;  // until its request is done
+      HostCachedActivationPiece& piece) = 0;  // nothing can make room for the piece: throws, or finds some elsewhere
+  virtual void free_room(HostCachedActivationPiece& piece) = 0;  // no request of the piece runs
+  virtual void write(HostCachedActivationPiece& piece) = 0;      // starts
+  virtual void read(HostCachedActivationPiece& piece) = 0;       // starts, into the leased room
+  virtual void free_block(HostCachedActivationPiece& piece) = 0;
+  virtual bool busy(const HostCachedActivationPiece& piece) const = 0;   // a request of the piece runs
+  virtual void wait(HostCachedActivationPiece& piece, Stall stall) = 0;  // until its request is done
 };
 
 class DiskSpillingHostCache {
  public:
   // `storage` must outlive it. `disk`: pieces may spill. `last_step_bytes`: put by the previous step; 0: none or
   // unknown.
-  DiskSpillingHostCache(HostCacheIoBackend& storage, int64_t budget_bytes, bool disk, int64_t last_step_bytes = 0)
+  DiskSpillingHostCache(DiskSpillingCacheBackend& storage, int64_t budget_bytes, bool disk, int64_t last_step_bytes = 0)
       : storage_(storage), budget_bytes_(budget_bytes), disk_(disk), last_step_bytes_(last_step_bytes) {}
 
   void set_budget(int64_t bytes) { budget_bytes_ = bytes; }
   void begin_step();
 
   // Finds room for a new piece of piece.bytes.
-  void put(HostCacheEntry& piece, bool may_spill);
+  void put(HostCachedActivationPiece& piece, bool may_spill);
   // The copy into the room of the piece was issued.
   void stored(const CachedPiecePtr& piece);
   // Starts to read a piece that is on disk, without taking room from another piece. Returns false if there is no room.
   bool read_ahead(const CachedPiecePtr& piece);
   // Whether fetch() would return at once.
-  bool ready(const HostCacheEntry& piece) const;
+  bool ready(const HostCachedActivationPiece& piece) const;
   // Afterwards the bytes of the piece are in host memory; waits while they are read from disk.
-  void fetch(HostCacheEntry& piece);
+  void fetch(HostCachedActivationPiece& piece);
   // Ends the piece, in any state. A second call has no effect.
   void drop(const CachedPiecePtr& piece);
   // Frees the room of dropped pieces whose last request is done.
@@ -82,20 +82,20 @@ class DiskSpillingHostCache {
   bool has_disk() const { return disk_; }
 
  private:
-  using State = HostCacheEntry::State;
+  using State = HostCachedActivationPiece::State;
   using Queue = std::list<CachedPiecePtr>;
 
   void enter(Queue& queue, const CachedPiecePtr& piece);
   CachedPiecePtr leave(Queue& queue, Queue::iterator place);
   int64_t dirty_limit() const;
   void start_write(const CachedPiecePtr& piece);
-  void start_read(HostCacheEntry& piece);
-  void take_room(HostCacheEntry& piece);
+  void start_read(HostCachedActivationPiece& piece);
+  void take_room(HostCachedActivationPiece& piece);
   bool make_room();
-  void leave_host(HostCacheEntry& piece, State state);
-  void leave_disk(HostCacheEntry& piece);
+  void leave_host(HostCachedActivationPiece& piece, State state);
+  void leave_disk(HostCachedActivationPiece& piece);
 
-  HostCacheIoBackend& storage_;
+  DiskSpillingCacheBackend& storage_;
   int64_t budget_bytes_;
   const bool disk_;
   int64_t last_step_bytes_;

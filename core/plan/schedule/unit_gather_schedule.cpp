@@ -37,7 +37,7 @@ void UnitGatherSchedule::free_all() {
   for (size_t unit = 0; reshard_ != ReshardPolicy::never && unit < units_.size(); ++unit) free(static_cast<int>(unit));
 }
 
-void UnitGatherSchedule::begin_pass(Pass pass, GatherPrefetchOrder& order) {
+void UnitGatherSchedule::begin_pass(Pass pass, NextGatherPredictor& order) {
   pass_ = pass;
   read_by_node_.clear();
   for (Unit& unit : units_) {
@@ -69,7 +69,7 @@ void UnitGatherSchedule::enter(int unit) {
   memory_.wait(unit);
   units_[unit].in_use = true;
   if (pass_ == Pass::none) return;
-  GatherPrefetchOrder& order = pass_ == Pass::forward ? learned_.forward : learned_.backward;
+  NextGatherPredictor& order = pass_ == Pass::forward ? learned_.forward : learned_.backward;
   if (const auto next = order.next(unit)) gather(*next);
 }
 

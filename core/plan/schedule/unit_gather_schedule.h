@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "core/plan/schedule/gather_prefetch_order.h"
+#include "core/plan/schedule/next_gather_predictor.h"
 
 namespace memtune::schedule {
 
@@ -40,7 +40,7 @@ class UnitGatherSchedule {
 
   // Carried over from one step to the next.
   struct LearnedOrder {
-    GatherPrefetchOrder forward, backward;
+    NextGatherPredictor forward, backward;
   };
 
   // `memory` must outlive the schedule.
@@ -69,7 +69,7 @@ class UnitGatherSchedule {
   };
   enum class Pass { none, forward, backward };
 
-  void begin_pass(Pass pass, GatherPrefetchOrder& order);
+  void begin_pass(Pass pass, NextGatherPredictor& order);
   void need(const Units& units, const Units& kept);
   void enter(int unit);
   void gather(int unit);

@@ -130,8 +130,8 @@ void check_unique(const std::vector<OpPlacement>& placements, const JsonObjectRe
     throw UsageError(object.path("placements") + " has op " + std::to_string(*twice) + " twice; one placement an op");
 }
 
-StatePlacement read_states(const json& json, const std::string& path, UnknownFieldPolicy unknown) {
-  StatePlacement placement;
+UnitStatePlacement read_states(const json& json, const std::string& path, UnknownFieldPolicy unknown) {
+  UnitStatePlacement placement;
   JsonObjectReader object(json, path);
   object.require({"unit"});
   object.read("unit", placement.unit);
@@ -214,13 +214,13 @@ void read_transfer(const json& json, const std::string& path, TransferSettings& 
   read_fields(json, path, transfer, UnknownFieldPolicy::refused);
 }
 
-void to_json(json& out, const StatePlacement& placement) {
+void to_json(json& out, const UnitStatePlacement& placement) {
   out = {{"unit", placement.unit},
          {"parameters", to_string(placement.parameters)},
          {"moments", to_string(placement.moments)}};
 }
 
-void from_json(const json& json, StatePlacement& placement) {
+void from_json(const json& json, UnitStatePlacement& placement) {
   placement = read_states(json, "states", UnknownFieldPolicy::passed_over);
 }
 

@@ -80,10 +80,10 @@ struct TransferSettings {
 
 // Where the parameters and the optimizer states of a unit are while no op uses them: keep or host. A unit is a block,
 // or all that is outside of blocks: embeddings, final norm, output layer.
-struct StatePlacement {
+struct UnitStatePlacement {
   std::string unit;  // a block's region, "layers.0"; kOutsideUnits
   TensorPlacement parameters = TensorPlacement::keep, moments = TensorPlacement::keep;
-  bool operator==(const StatePlacement&) const = default;
+  bool operator==(const UnitStatePlacement&) const = default;
 };
 inline constexpr const char* kOutsideUnits = "outside";
 
@@ -95,7 +95,7 @@ struct Plan {
   // activations are kept; the rest is recomputed once more when backward reaches them.
   bool nested = false;
   TransferSettings transfer;
-  std::vector<StatePlacement> states;  // of units with a place other than keep
+  std::vector<UnitStatePlacement> states;  // of units with a place other than keep
 
   bool places(TensorPlacement place) const;  // whether any activation has this place
   bool offloads_activations() const { return places(TensorPlacement::host) || places(TensorPlacement::disk); }
@@ -108,8 +108,9 @@ struct Plan {
 // Overwrites the fields of `transfer` that `json` contains. Throws UsageError that begins with `path`.
 void read_transfer(const nlohmann::json& json, const std::string& path, TransferSettings& transfer);
 
-void to_json(nlohmann::json& json, const StatePlacement& placement);
-void from_json(const nlohmann::json& json, StatePlacement& placement);  // throws UsageError that names field and value
+void to_json(nlohmann::json& json, const UnitStatePlacement& placement);
+void from_json(const nlohmann::json& json,
+               UnitStatePlacement& placement);  // throws UsageError that names field and value
 void to_json(nlohmann::json& json, const Plan& plan);
 void from_json(const nlohmann::json& json, Plan& plan);  // throws UsageError that names field and value
 

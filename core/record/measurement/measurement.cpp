@@ -42,7 +42,7 @@ std::vector<double> bootstrap_medians(const std::vector<double>& sorted) {
 
 // Defines the JSON names once for both directions, as visit(key, member).
 template <typename Visit>
-void fields(StepTime& time, Visit visit) {
+void fields(StepTimeStats& time, Visit visit) {
   visit("median", time.median);
   visit("low", time.low);
   visit("high", time.high);
@@ -57,7 +57,7 @@ void fields(StepPeriodicity& period, Visit visit) {
 }
 
 template <typename Visit>
-void fields(TrainerSettingSyntax& words, Visit visit) {
+void fields(SettingInTrainerSyntax& words, Visit visit) {
   visit("setting", words.setting);
   visit("text", words.text);
 }
@@ -73,7 +73,7 @@ void fields(TrainingPhaseTimeShares& shares, Visit visit) {
 }
 
 template <typename Visit>
-void fields(RoundMeasurement& round, Visit visit) {
+void fields(SweepRoundMeasurement& round, Visit visit) {
   visit("step_ms", round.step_ms);
   visit("base", round.base);
   visit("base_ms", round.base_ms);
@@ -153,7 +153,7 @@ void fields(RankMeasurement& share, Visit visit) {
 }
 
 template <typename Visit>
-void fields(AllocationSite& line, Visit visit) {
+void fields(AllocatingSourceLine& line, Visit visit) {
   visit("file", line.file);
   visit("line", line.line);
   visit("function", line.function);
@@ -171,7 +171,7 @@ void fields(BatchRowsAndTokens& batch, Visit visit) {
 }
 
 template <typename Visit>
-void fields(OomResidentModel& model, Visit visit) {
+void fields(OomLoadedModel& model, Visit visit) {
   visit("name", model.name);
   visit("bytes", model.bytes);
   visit("trained", model.trained);
@@ -235,7 +235,7 @@ void fields(MemoryOfKind& owner, Visit visit) {
 }
 
 template <typename Visit>
-void fields(MemoryOfModule& module, Visit visit) {
+void fields(MemoryOfModuleGroup& module, Visit visit) {
   visit("name", module.name);
   visit("bytes", module.bytes);
   visit("saved_bytes", module.saved_bytes);
@@ -465,8 +465,8 @@ Outcome parse_outcome(const std::string& text) {
   return static_cast<Outcome>(found - names.begin());
 }
 
-StepTime summarize(std::vector<double> samples_ms) {
-  StepTime time;
+StepTimeStats summarize(std::vector<double> samples_ms) {
+  StepTimeStats time;
   time.samples = std::move(samples_ms);
   std::vector<double> sorted = time.samples;
   std::sort(sorted.begin(), sorted.end());
@@ -480,13 +480,13 @@ StepTime summarize(std::vector<double> samples_ms) {
   return time;
 }
 
-double spread(const StepTime& time) {
+double spread(const StepTimeStats& time) {
   if (time.samples.empty() || time.median <= 0) return 0;
   const auto [low, high] = std::minmax_element(time.samples.begin(), time.samples.end());
   return (*high - *low) / time.median;
 }
 
-bool is_noisy(const StepTime& time) { return spread(time) > 0.05; }
+bool is_noisy(const StepTimeStats& time) { return spread(time) > 0.05; }
 
 int64_t required_bytes(const Measurement& m) {
   return m.peak_bytes.device > 0 ? m.peak_bytes.device : m.peak_bytes.allocated;

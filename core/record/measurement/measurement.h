@@ -34,17 +34,17 @@ std::string to_string(Outcome outcome);
 Outcome parse_outcome(const std::string& text);
 
 // A median with its spread: low and high are its 95 % bootstrap interval. Samples are in order of time.
-struct StepTime {
+struct StepTimeStats {
   double median = 0, low = 0, high = 0;  // ms
   std::vector<double> samples;           // ms
 };
-StepTime summarize(std::vector<double> samples_ms);
-double spread(const StepTime& time);  // (max - min) / median of the samples
-bool is_noisy(const StepTime& time);  // spread() above 0.05
+StepTimeStats summarize(std::vector<double> samples_ms);
+double spread(const StepTimeStats& time);  // (max - min) / median of the samples
+bool is_noisy(const StepTimeStats& time);  // spread() above 0.05
 
 // A trial's part of one round. In a round all trials run in turn.
-struct RoundMeasurement {
-  StepTime step_ms;
+struct SweepRoundMeasurement {
+  StepTimeStats step_ms;
   std::string base;           // strategy that others are compared with; "": none worked so far
   double base_ms = 0;         // median step of the base in this round
   double load = 0;            // load average of the machine before the sweep
@@ -117,7 +117,7 @@ struct StepPeriodicity {
 // Results of one of several ranks.
 struct RankMeasurement {
   int64_t rank = 0;
-  StepTime step_ms;
+  StepTimeStats step_ms;
   PeakMemory peak_bytes;
   double optimizer_ms = 0;
   std::vector<double> loss;
@@ -130,10 +130,10 @@ struct Measurement {
   std::string reason;     // why not ok: one line, with bytes, phase and owners if they matter
   std::string equal_to;   // strategy or variant that it equals, if not known from counters; see effect.h
   std::string no_effect;  // which part had no effect, and why: one line; "" if all had one
-  StepTime step_ms;       // over all rounds
+  StepTimeStats step_ms;  // over all rounds
   StepPeriodicity period;
   std::optional<TrainingPhaseTimeShares> time_shares;  // of a command's measured steps; nothing: not known
-  std::vector<RoundMeasurement> rounds;
+  std::vector<SweepRoundMeasurement> rounds;
   bool noisy = false;
   PeakMemory peak_bytes;
   int64_t cap_bytes = 0;           // size of the device that the trial was limited to; 0: it had the whole device

@@ -16,7 +16,7 @@ struct MemoryGrowth {
   double bytes_per_position = 0;                 // of the step's batch, or per row; 0: batches are alike
   bool grows = false;                            // by more than noise, and not because batches did
   std::string owner;                             // that grew most: "rest", "gradients", ...; "": not known
-  AllocationSite line;                           // of the source that grew most, by its bytes; line 0: not known
+  AllocatingSourceLine line;                     // of the source that grew most, by its bytes; line 0: not known
 };
 
 }  // namespace memtune::result

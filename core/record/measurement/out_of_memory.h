@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/record/measurement/trainer_setting_syntax.h"
+#include "core/record/measurement/setting_in_trainer_syntax.h"
 
 namespace memtune::result {
 
@@ -16,7 +16,7 @@ std::string to_string(MemoryPhase phase);
 MemoryPhase parse_memory_phase(const std::string& text);
 
 // A line of the source and the live blocks that it allocated.
-struct AllocationSite {
+struct AllocatingSourceLine {
   std::string file;      // "": backward, whose thread runs no Python
   int64_t line = 0;      // from 1 on
   std::string function;  // around the line
@@ -30,7 +30,7 @@ struct BatchRowsAndTokens {
   int64_t rows = 0, tokens = 0, positions = 0;
 };
 
-struct OomResidentModel {
+struct OomLoadedModel {
   std::string name;             // its class
   int64_t bytes = 0;            // of its parameters there
   bool trained = false;         // an optimizer has some of them
@@ -54,15 +54,15 @@ struct OutOfMemory {
   int64_t runs = 0, usual_runs = 0;  // with gradients: from lines that no backward followed; most before a backward
   // What is allocated, by kind; rest: activations and all else.
   int64_t parameters_bytes = 0, gradients_bytes = 0, optimizer_bytes = 0, buffers_bytes = 0, rest_bytes = 0;
-  BatchRowsAndTokens batch, largest_batch;  // in use; the largest one before it
-  std::vector<int64_t> held_after_steps;    // allocated at the end of each of the last steps
-  std::vector<int64_t> amount_of_steps;     // positions, or rows, of their largest batches; 0: not known
-  std::vector<int64_t> held_before_runs;    // allocated before each run without gradients since the last backward
-  std::vector<OomResidentModel> models;     // the largest first
-  std::vector<AllocationSite> lines;        // of the rest, the largest first
-  AllocationSite where;                     // that asked for `requested_bytes`
-  std::string trainer;                      // whose library the process had loaded, "axolotl"; "": of none
-  std::vector<TrainerSettingSyntax> words;  // of the command's own trainer and flags
+  BatchRowsAndTokens batch, largest_batch;    // in use; the largest one before it
+  std::vector<int64_t> held_after_steps;      // allocated at the end of each of the last steps
+  std::vector<int64_t> amount_of_steps;       // positions, or rows, of their largest batches; 0: not known
+  std::vector<int64_t> held_before_runs;      // allocated before each run without gradients since the last backward
+  std::vector<OomLoadedModel> models;         // the largest first
+  std::vector<AllocatingSourceLine> lines;    // of the rest, the largest first
+  AllocatingSourceLine where;                 // that asked for `requested_bytes`
+  std::string trainer;                        // whose library the process had loaded, "axolotl"; "": of none
+  std::vector<SettingInTrainerSyntax> words;  // of the command's own trainer and flags
 };
 
 }  // namespace memtune::result

@@ -16,21 +16,21 @@ using nlohmann::json;
 constexpr size_t kEnoughSteps = 3;  // a median of fewer steps is unreliable
 
 template <typename MetricDefinition>
-double median_of(const std::vector<ObservedStateSave>& saves, MetricDefinition metric) {
+double median_of(const std::vector<StateSaveSample>& saves, MetricDefinition metric) {
   std::vector<double> values;
-  for (const ObservedStateSave& save : saves) values.push_back(std::invoke(metric, save));
+  for (const StateSaveSample& save : saves) values.push_back(std::invoke(metric, save));
   return median(std::move(values));
 }
 
 // Steps that had a save running during their whole time.
-std::vector<double> steps_with_save(const std::vector<ObservedStateSave>& saves) {
+std::vector<double> steps_with_save(const std::vector<StateSaveSample>& saves) {
   std::vector<double> steps;
-  for (const ObservedStateSave& save : saves)
+  for (const StateSaveSample& save : saves)
     if (!save.steps_ms.empty()) steps.insert(steps.end(), save.steps_ms.begin(), save.steps_ms.end() - 1);
   return steps;
 }
 
-double slowed_ms(const ObservedStateSave& save, double step_ms) {
+double slowed_ms(const StateSaveSample& save, double step_ms) {
   const double all = std::accumulate(save.steps_ms.begin(), save.steps_ms.end(), 0.0);
   return std::max(0.0, all - save.within_steps_ms - static_cast<double>(save.steps_ms.size()) * step_ms);
 }
@@ -46,21 +46,21 @@ std::string why_no_slowdown(size_t alone, size_t beside) {
 
 }  // namespace
 
-void summarize(const std::vector<ObservedStateSave>& saves, const std::vector<double>& steps_alone_ms,
+void summarize(const std::vector<StateSaveSample>& saves, const std::vector<double>& steps_alone_ms,
                StateSaveMeasurement& to) {
-  const ObservedStateSave& first = saves.front();
-  const std::vector<ObservedStateSave> later(saves.begin() + (saves.size() > 1 ? 1 : 0), saves.end());
+  const StateSaveSample& first = saves.front();
+  const std::vector<StateSaveSample> later(saves.begin() + (saves.size() > 1 ? 1 : 0), saves.end());
   to.saves = static_cast<int64_t>(saves.size());
   to.bytes = saves.back().bytes;
   to.first_blocked_ms = first.blocked_ms;
   to.first_durable_ms = first.durable_ms;
-  to.blocked_ms = median_of(later, &ObservedStateSave::blocked_ms);
-  to.most_blocked_ms = std::ranges::max_element(later, {}, &ObservedStateSave::blocked_ms)->blocked_ms;
-  to.durable_ms = median_of(later, &ObservedStateSave::durable_ms);
-  to.total_ms = median_of(later, &ObservedStateSave::total_ms);
+  to.blocked_ms = median_of(later, &StateSaveSample::blocked_ms);
+  to.most_blocked_ms = std::ranges::max_element(later, {}, &StateSaveSample::blocked_ms)->blocked_ms;
+  to.durable_ms = median_of(later, &StateSaveSample::durable_ms);
+  to.total_ms = median_of(later, &StateSaveSample::total_ms);
   to.step_ms = median(steps_alone_ms);
-  to.slowed_ms = median_of(later, [&](const ObservedStateSave& save) { return slowed_ms(save, to.step_ms); });
-  const std::vector<double> beside = steps_with_save(saves.size() > 1 ? later : std::vector<ObservedStateSave>());
+  to.slowed_ms = median_of(later, [&](const StateSaveSample& save) { return slowed_ms(save, to.step_ms); });
+  const std::vector<double> beside = steps_with_save(saves.size() > 1 ? later : std::vector<StateSaveSample>());
   to.steps_with_save = static_cast<int64_t>(beside.size());
   to.no_slowdown = why_no_slowdown(steps_alone_ms.size(), beside.size());
   if (to.no_slowdown.empty() && to.step_ms > 0) to.slowdown = median(beside) / to.step_ms;

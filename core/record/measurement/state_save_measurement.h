@@ -34,7 +34,7 @@ struct StateSaveMeasurement {
 };
 
 // One save, observed between steps.
-struct ObservedStateSave {
+struct StateSaveSample {
   double blocked_ms = 0, durable_ms = 0, total_ms = 0;
   int64_t bytes = 0;
   std::vector<double> steps_ms = {};  // steps that started before the save ended; it ended during the last one
@@ -42,7 +42,7 @@ struct ObservedStateSave {
 };
 
 // Computes the numbers of a mode from its saves, at least one, and from steps without a save.
-void summarize(const std::vector<ObservedStateSave>& saves, const std::vector<double>& steps_alone_ms,
+void summarize(const std::vector<StateSaveSample>& saves, const std::vector<double>& steps_alone_ms,
                StateSaveMeasurement& to);
 
 void to_json(nlohmann::json& json, const StateSaveMeasurement& measurement);

@@ -41,9 +41,9 @@ void check(const StepMemoryBreakdown& memory) {
   if (memory.owners.size() > kMemoryKinds || !std::ranges::all_of(memory.owners, fits))
     throw UsageError("owners: no bytes of kinds");
   if (memory.lines.size() > kMaxLines ||
-      !std::ranges::all_of(memory.lines, [](const AllocationSite& each) { return is_size(each.bytes); }))
+      !std::ranges::all_of(memory.lines, [](const AllocatingSourceLine& each) { return is_size(each.bytes); }))
     throw UsageError("lines: no bytes of lines");
-  const auto is_part = [](const MemoryOfModule& each) { return is_size(each.bytes) && is_size(each.saved_bytes); };
+  const auto is_part = [](const MemoryOfModuleGroup& each) { return is_size(each.bytes) && is_size(each.saved_bytes); };
   if (memory.modules.size() > kMaxModules || !std::ranges::all_of(memory.modules, is_part))
     throw UsageError("modules: no bytes of modules");
   if (!is_size(memory.measured_bytes)) throw UsageError("measured_bytes: no bytes");
@@ -58,7 +58,7 @@ int64_t peak_of(const StepMemoryBreakdown& memory) {
 
 std::vector<MemoryOfCallPath> parse_call_paths(std::string_view text) {
   std::vector<MemoryOfCallPath> paths;
-  BoundedSum sum;
+  OverflowCheckedSum sum;
   for (const std::string& line : split(text, '\n')) {
     const size_t blank = line.rfind(' ');
     if (blank == std::string::npos) continue;

@@ -35,7 +35,7 @@ struct MemoryOfKind {
 };
 
 // Modules of one name, blocks as one: "layers.*.mlp".
-struct MemoryOfModule {
+struct MemoryOfModuleGroup {
   std::string name;
   int64_t bytes = 0;        // at the peak
   int64_t saved_bytes = 0;  // those of activations, logits and attention
@@ -51,9 +51,9 @@ struct StepMemoryBreakdown {
   MemoryPhase phase = MemoryPhase::other;  // at the peak
   int64_t measured_bytes = 0;              // the step's peak by the allocator; 0: not known
   std::vector<MemoryOfKind> owners;
-  std::vector<AllocationSite> lines;    // of the peak without what lasts, the largest first
-  std::vector<MemoryOfModule> modules;  // of the peak, the largest first
-  std::string paths;                    // file of call paths beside the measurement; "": none
+  std::vector<AllocatingSourceLine> lines;   // of the peak without what lasts, the largest first
+  std::vector<MemoryOfModuleGroup> modules;  // of the peak, the largest first
+  std::string paths;                         // file of call paths beside the measurement; "": none
 };
 
 // Throws UsageError for negative or too many figures. All sums over owners are within bounds then.

@@ -19,7 +19,7 @@ void from_json(const json& in, StateSaveResult& save) {
           number_at(in, "durable_ms", 0, kMaxFigure), whole_at(in, "bytes", 0, kMaxBytes), in.value("error", "")};
 }
 
-void to_json(json& out, const TrainingRunResult& training) {
+void to_json(json& out, const ResumableTrainingResult& training) {
   out = {{"device", training.device},
          {"torch", training.torch},
          {"first_step", training.first_step},
@@ -35,7 +35,7 @@ void to_json(json& out, const TrainingRunResult& training) {
          {"stopped", training.stopped}};
 }
 
-void from_json(const json& in, TrainingRunResult& training) {
+void from_json(const json& in, ResumableTrainingResult& training) {
   training = {};
   training.device = in.at("device");
   training.torch = in.at("torch");

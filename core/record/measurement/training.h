@@ -16,7 +16,7 @@ struct StateSaveResult {
   std::string error;  // why it failed; "": it worked
 };
 
-struct TrainingRunResult {
+struct ResumableTrainingResult {
   std::string device;
   std::string torch;                   // version of LibTorch, "2.11.0"
   int64_t first_step = 0;              // first step of this process; earlier ones are from a saved state
@@ -33,7 +33,7 @@ struct TrainingRunResult {
 
 void to_json(nlohmann::json& json, const StateSaveResult& save);
 void from_json(const nlohmann::json& json, StateSaveResult& save);
-void to_json(nlohmann::json& json, const TrainingRunResult& training);
-void from_json(const nlohmann::json& json, TrainingRunResult& training);
+void to_json(nlohmann::json& json, const ResumableTrainingResult& training);
+void from_json(const nlohmann::json& json, ResumableTrainingResult& training);
 
 }  // namespace memtune::result

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/record/measurement/trainer_setting_syntax.h"
+#include "core/record/measurement/setting_in_trainer_syntax.h"
 
 namespace memtune::result {
 
@@ -20,11 +20,11 @@ struct TrainingPhaseTimeShares {
   double generation = 0;
   double save = 0;
   double rest = 0;
-  int64_t loader_workers = -1;              // -1: no DataLoader was seen
-  bool evaluates = false;                   // a trained model ran in evaluation mode without gradients
-  bool unfused = false;                     // an optimizer could have fused=True
-  std::string trainer;                      // whose library the process had loaded, "axolotl"; "": of none
-  std::vector<TrainerSettingSyntax> words;  // of the command's own trainer
+  int64_t loader_workers = -1;                // -1: no DataLoader was seen
+  bool evaluates = false;                     // a trained model ran in evaluation mode without gradients
+  bool unfused = false;                       // an optimizer could have fused=True
+  std::string trainer;                        // whose library the process had loaded, "axolotl"; "": of none
+  std::vector<SettingInTrainerSyntax> words;  // of the command's own trainer
 };
 
 struct TimeShareField {

@@ -77,7 +77,7 @@ std::optional<double> peak_error(const TrialRow& row) {
   return error(row, static_cast<double>(row.predicted->peak_bytes), static_cast<double>(peak(row)));
 }
 
-PredictionErrors prediction_errors(std::span<const TrialRow> rows) {
+PredictionErrorSummary prediction_errors(std::span<const TrialRow> rows) {
   const auto predicted = [](const TrialRow& row) { return row.predicted && worked(row); };
   const Spread step = spread_of(rows, step_error), peak = spread_of(rows, peak_error);
   return {static_cast<size_t>(std::ranges::count_if(rows, predicted)), step.median, step.most, peak.median, peak.most};

@@ -40,11 +40,11 @@ std::optional<double> step_error(const TrialRow& row);
 std::optional<double> peak_error(const TrialRow& row);
 
 // Absolute errors over the trials that were predicted and worked.
-struct PredictionErrors {
+struct PredictionErrorSummary {
   size_t trials = 0;
   double step_median = 0, step_most = 0;
   double peak_median = 0, peak_most = 0;
 };
-PredictionErrors prediction_errors(std::span<const TrialRow> rows);
+PredictionErrorSummary prediction_errors(std::span<const TrialRow> rows);
 
 }  // namespace memtune::result

@@ -31,16 +31,16 @@ class ActivationEventRecorder {
 };
 
 // RAII for the pairs above. `recorder` may be null.
-class CopyRecordScope {
+class ActivationCopyTagScope {
  public:
-  CopyRecordScope(ActivationEventRecorder* recorder, const ActivationKey& value) : recorder_(recorder) {
+  ActivationCopyTagScope(ActivationEventRecorder* recorder, const ActivationKey& value) : recorder_(recorder) {
     if (recorder_) recorder_->begin_copies(value);
   }
-  ~CopyRecordScope() {
+  ~ActivationCopyTagScope() {
     if (recorder_) recorder_->end_copies();
   }
-  CopyRecordScope(const CopyRecordScope&) = delete;
-  CopyRecordScope& operator=(const CopyRecordScope&) = delete;
+  ActivationCopyTagScope(const ActivationCopyTagScope&) = delete;
+  ActivationCopyTagScope& operator=(const ActivationCopyTagScope&) = delete;
 
  private:
   ActivationEventRecorder* recorder_;

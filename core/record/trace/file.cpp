@@ -224,7 +224,7 @@ class Reader {
     trace_.budget_bytes = whole_at(header, "budget_bytes", 0, kMaxBytes);
     read_tables(header);
     if (trace_.owners.size() > kMaxOwners) throw Damaged{};
-    BoundedSum values;
+    OverflowCheckedSum values;
     for (const TracedActivation& value : trace_.values)
       if (!values.add(value.bytes)) throw Damaged{};
   }
@@ -290,7 +290,7 @@ class Reader {
   }
 
   static void get_types(Cursor& payload, TraceEvent& event) {
-    get_enum(payload, RegionKind::head, event.region.kind);
+    get_enum(payload, RegionLevel::head, event.region.kind);
     get_enum(payload, Pass::optimizer, event.region.pass);
     payload.get(event.region.block);
     uint8_t flags = 0;
@@ -315,9 +315,9 @@ class Reader {
   }
 
   Trace& trace_;
-  BoundedSum bytes_{kMaxCopiedBytes};  // sum over the events so far
-  struct Duration : BoundedSum {
-    Duration() : BoundedSum(kMaxDurationNs) {}
+  OverflowCheckedSum bytes_{kMaxCopiedBytes};  // sum over the events so far
+  struct Duration : OverflowCheckedSum {
+    Duration() : OverflowCheckedSum(kMaxDurationNs) {}
   };
   std::map<EventKind, Duration> durations_ns_;
 };

@@ -4,8 +4,8 @@
 
 namespace memtune::trace {
 
-HostPartDeviceTimes::HostPartDeviceTimes(const std::vector<HostTimelineSegment>& parts, const Trace& trace,
-                                         const std::vector<uint32_t>& part_of)
+HostSegmentDeviceWindows::HostSegmentDeviceWindows(const std::vector<HostIssueSegment>& parts, const Trace& trace,
+                                                   const std::vector<uint32_t>& part_of)
     : windows_(parts.size() + 1, {INT64_MAX, INT64_MIN}) {
   bool any = false;
   for (size_t i = 0; i < part_of.size(); ++i) {
@@ -29,7 +29,8 @@ HostPartDeviceTimes::HostPartDeviceTimes(const std::vector<HostTimelineSegment>&
   }
 }
 
-void add_block_regions(const std::vector<HostTimelineSegment>& parts, const HostPartDeviceTimes& clock, Trace& trace) {
+void add_block_regions(const std::vector<HostIssueSegment>& parts, const HostSegmentDeviceWindows& clock,
+                       Trace& trace) {
   for (size_t first = 0, next = 0; first < parts.size(); first = next) {
     next = first + 1;
     while (next < parts.size() && parts[next].region == parts[first].region) ++next;
@@ -38,7 +39,7 @@ void add_block_regions(const std::vector<HostTimelineSegment>& parts, const Host
     event.region = parts[first].region;
     event.start_ns = clock.begins_ns(static_cast<uint32_t>(first + 1));
     event.end_ns = clock.ends_ns(static_cast<uint32_t>(next));
-    if (event.region.kind == RegionKind::none || event.start_ns >= event.end_ns) continue;
+    if (event.region.kind == RegionLevel::none || event.start_ns >= event.end_ns) continue;
     event.track = trace.track({TrackRole::blocks});
     event.name = trace.name(parts[first].name);
     trace.events.push_back(event);

@@ -12,18 +12,18 @@
 
 namespace memtune::trace {
 
-struct HostTimelineSegment {
+struct HostIssueSegment {
   RegionId region = {};  // equal for consecutive parts that belong together; kind none: not shown
   std::string name;      // name of the region, for people
   int64_t host_ns = 0;   // host time of its start
 };
 
-class HostPartDeviceTimes {
+class HostSegmentDeviceWindows {
  public:
   // `part_of`: by event of `trace`, the number of its part; 0: none. Parts without device work are placed at the end of
   // the part before them. If no part has device work, host times are used.
-  HostPartDeviceTimes(const std::vector<HostTimelineSegment>& parts, const Trace& trace,
-                      const std::vector<uint32_t>& part_of);
+  HostSegmentDeviceWindows(const std::vector<HostIssueSegment>& parts, const Trace& trace,
+                           const std::vector<uint32_t>& part_of);
 
   // Device times of the part's work: its start after all earlier parts, and the end of all work so far. Part 0: the
   // trace's start.
@@ -39,6 +39,6 @@ class HostPartDeviceTimes {
 
 // Adds a region to the track of blocks for each run of consecutive parts with the same region. Parts of kind none and
 // runs without device work are skipped.
-void add_block_regions(const std::vector<HostTimelineSegment>& parts, const HostPartDeviceTimes& clock, Trace& trace);
+void add_block_regions(const std::vector<HostIssueSegment>& parts, const HostSegmentDeviceWindows& clock, Trace& trace);
 
 }  // namespace memtune::trace

@@ -27,7 +27,7 @@ bool has_work(const Trace& trace) {
 std::vector<TimeInterval> find_steps(const Trace& trace) {
   std::vector<TimeInterval> steps;
   for (const TraceEvent& event : trace.events) {
-    if (event.region.kind == RegionKind::step && event.end_ns > event.start_ns && trace.counts(event))
+    if (event.region.kind == RegionLevel::step && event.end_ns > event.start_ns && trace.counts(event))
       steps.push_back({event.start_ns, event.end_ns});
   }
   if (steps.empty()) return whole_time(trace);

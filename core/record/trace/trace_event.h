@@ -8,7 +8,7 @@
 
 #include "core/base/id.h"
 #include "core/record/trace/kinds.h"
-#include "core/record/trace/trace_provenance.h"
+#include "core/record/trace/run_provenance.h"
 
 namespace memtune::trace {
 
@@ -70,7 +70,7 @@ struct Track {
 std::string to_string(const Track& track);  // "compute stream 7", "copy out", "host ops"; without the rank
 
 struct Trace {
-  TraceProvenance origin;
+  RunProvenance origin;
   std::string strategy;
   std::string device;
   std::vector<Track> tracks;

@@ -26,10 +26,12 @@ class OwnTrials : public SweepListener {
 
   void noted(const std::string& note) override { to_.noted(kWhose + note); }
   void inspecting(const TrialProgress& phase) override { to_.inspecting(phase); }
-  void planned(const std::vector<TrialRecord>& trials, size_t, size_t runs) override { to_.planned(trials, 0, runs); }
+  void planned(const std::vector<SweepTrialEntry>& trials, size_t, size_t runs) override {
+    to_.planned(trials, 0, runs);
+  }
   void planning(size_t budget, size_t budgets) override { to_.planning(budget, budgets); }
-  void started(const TrialRecord& trial, int round) override {
-    TrialRecord named = trial;
+  void started(const SweepTrialEntry& trial, int round) override {
+    SweepTrialEntry named = trial;
     named.strategy = kWhose + trial.strategy;
     to_.started(named, round);
   }
@@ -101,7 +103,7 @@ bool CommandModelEngineSweeps::model_has(const std::string& strategy) const try 
 // Simulates the strategies that did not run.
 void CommandModelEngineSweeps::work_out() {
   const plan::ProgramFacts& program = result_.record.facts.program;
-  for (const TrialRecord& trial : result_.record.trials) {
+  for (const SweepTrialEntry& trial : result_.record.trials) {
     const auto costs = read_costs(settings_.directory / trial.folder, program);
     if (!costs) continue;
     const planner::Planner planner(program, *costs);
@@ -121,10 +123,10 @@ const TrialRow* CommandModelEngineSweeps::row(const std::string& strategy) const
   return found == result_.report.rows.end() ? nullptr : &*found;
 }
 
-std::optional<MeasuredOrSimulatedStep> CommandModelEngineSweeps::step(const std::string& strategy) const {
+std::optional<StepTimeAndPeak> CommandModelEngineSweeps::step(const std::string& strategy) const {
   const TrialRow* measured = row(strategy);
   if (measured && result::usable(measured->measurement))
-    return MeasuredOrSimulatedStep{measured->measurement.step_ms.median, required_bytes(*measured)};
+    return StepTimeAndPeak{measured->measurement.step_ms.median, required_bytes(*measured)};
   const auto known = predictor_.find(strategy);
   return measured || known == predictor_.end() ? std::nullopt : std::optional(known->second);
 }

@@ -15,7 +15,7 @@
 
 namespace memtune::sweep {
 
-struct MeasuredOrSimulatedStep {
+struct StepTimeAndPeak {
   double step_ms = 0;
   int64_t peak_bytes = 0;
   bool measured = true;  // otherwise simulated
@@ -40,7 +40,7 @@ class CommandModelEngineTrials {
   virtual bool run(const std::vector<std::string>& strategies, int64_t budget_bytes, int64_t host_budget_bytes) = 0;
 
   // Measured, otherwise simulated. None if the trial failed or the step is unknown.
-  virtual std::optional<MeasuredOrSimulatedStep> step(const std::string& strategy) const = 0;
+  virtual std::optional<StepTimeAndPeak> step(const std::string& strategy) const = 0;
   virtual std::string failure() const = 0;  // of `none`, if no trial worked: "device_oom: ..."
   // The plan, if `none` exceeds the budget of the last run(). `has_keys` says that the trainer has keys for a strategy.
   virtual GeneratedPythonPlan plan(const std::function<bool(const std::string&)>& has_keys) const = 0;
@@ -61,7 +61,7 @@ class CommandModelEngineSweeps : public CommandModelEngineTrials {
 
   bool run_first(const std::string& strategy) override;
   bool run(const std::vector<std::string>& strategies, int64_t budget_bytes, int64_t host_budget_bytes) override;
-  std::optional<MeasuredOrSimulatedStep> step(const std::string& strategy) const override;
+  std::optional<StepTimeAndPeak> step(const std::string& strategy) const override;
   std::string failure() const override;
   GeneratedPythonPlan plan(const std::function<bool(const std::string&)>& has_keys) const override;
   double tokens() const override;
@@ -79,7 +79,7 @@ class CommandModelEngineSweeps : public CommandModelEngineTrials {
   const std::chrono::milliseconds limit_;  // of all sweeps and the time between them; 0: none
   const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   SweepResult result_;
-  std::map<std::string, MeasuredOrSimulatedStep> predictor_;
+  std::map<std::string, StepTimeAndPeak> predictor_;
 };
 
 }  // namespace memtune::sweep

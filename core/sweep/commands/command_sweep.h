@@ -15,11 +15,11 @@ namespace memtune::sweep {
 
 // Chooses the variants that run next, by name; an empty list ends the sweep. `tried`: all trials so far. The function
 // may add variants and notes to the sweep. If it returns none, all variants run in the order of CommandVariantOrder.
-using ChooseVariants = std::function<std::optional<std::vector<std::string>>(std::span<const SweepTrialState> tried,
-                                                                             CommandSweepRecord& sweep)>;
+using ChooseVariants = std::function<std::optional<std::vector<std::string>>(std::span<const SweepTrial> tried,
+                                                                             CommandVariantsRecord& sweep)>;
 
 struct CommandSweepSettings : SweepLoopSettings {
-  CommandSweepRecord sweep;
+  CommandVariantsRecord sweep;
   std::vector<EngineStrategyResult> native;  // to order the variants by
   ChooseVariants choose;                     // empty: all variants run
   bool show = false;                         // the listener gets what the commands print

@@ -109,32 +109,32 @@ bool CommandSweepBackend::describe() {
 
 std::string CommandSweepBackend::device() const { return fs::exists("/proc/driver/nvidia/gpus") ? "cuda" : "cpu"; }
 
-trace::TraceProvenance CommandSweepBackend::origin() const {
-  trace::TraceProvenance origin;
+trace::RunProvenance CommandSweepBackend::origin() const {
+  trace::RunProvenance origin;
   origin.memtune = MEMTUNE_VERSION;
   return origin;
 }
 
-std::optional<std::vector<SweepTrialState>> CommandSweepBackend::chosen(std::span<const SweepTrialState> tried) {
+std::optional<std::vector<SweepTrial>> CommandSweepBackend::chosen(std::span<const SweepTrial> tried) {
   if (!settings_.choose) return {};
   const auto names = settings_.choose(tried, *record_.command);
   if (!names) return {};
-  std::vector<SweepTrialState> trials;
+  std::vector<SweepTrial> trials;
   for (const std::string& name : *names)
     trials.push_back(trial_of({&*std::ranges::find(record_.command->variants, name, &CommandVariant::name), ""}));
   return trials;
 }
 
-std::vector<SweepTrialState> CommandSweepBackend::next(std::span<const SweepTrialState> tried) {
+std::vector<SweepTrial> CommandSweepBackend::next(std::span<const SweepTrial> tried) {
   if (auto trials = chosen(tried)) return std::move(*trials);
   const CommandVariantOrder order(settings_.sweep.variants, settings_.native, record_.budget_bytes, settings_.goal);
-  std::vector<SweepTrialState> trials;
+  std::vector<SweepTrial> trials;
   if (tried.empty())
-    for (const OrderedVariant& placed : order.first()) trials.push_back(trial_of(placed));
+    for (const VariantWithOrderReason& placed : order.first()) trials.push_back(trial_of(placed));
   if (combined_ || (tried.empty() && !settings_.dry_run)) return trials;
   combined_ = true;
   OrderedVariantCombinations combinations = order.combined(tried);
-  for (OrderedVariant& placed : combinations.run) {
+  for (VariantWithOrderReason& placed : combinations.run) {
     if (settings_.dry_run) placed.why = "behind the single changes, by what they show";
     trials.push_back(trial_of(placed));
   }
@@ -142,15 +142,15 @@ std::vector<SweepTrialState> CommandSweepBackend::next(std::span<const SweepTria
   return trials;
 }
 
-SweepTrialState CommandSweepBackend::trial_of(const OrderedVariant& placed) const {
-  SweepTrialState trial;
+SweepTrial CommandSweepBackend::trial_of(const VariantWithOrderReason& placed) const {
+  SweepTrial trial;
   trial.spec.strategy = placed.variant->name;
   trial.spec.key = key(*placed.variant);
   if (settings_.dry_run && !placed.why.empty()) trial.spec.notes = {placed.why};
   return trial;
 }
 
-const CommandVariant& CommandSweepBackend::variant(const SweepTrialState& trial) const {
+const CommandVariant& CommandSweepBackend::variant(const SweepTrial& trial) const {
   return *std::ranges::find(record_.command->variants, trial.spec.strategy, &CommandVariant::name);
 }
 
@@ -159,7 +159,7 @@ std::string CommandSweepBackend::key(const CommandVariant& variant) const {
   nlohmann::json files = nlohmann::json::array();
   for (const std::string& word : variant.command) files.push_back(hash_of_file_in(word));
   const std::string program = find_program(variant.command.front());
-  const CommandSweepRecord& sweep = settings_.sweep;
+  const CommandVariantsRecord& sweep = settings_.sweep;
   nlohmann::json key = {{"name", variant.name},
                         {"command", variant.command},
                         {"file", variant.file_text},
@@ -193,7 +193,7 @@ std::string CommandSweepBackend::own_folder(const CommandVariant& started, const
       return own.string();
 }
 
-TrialProcessResult CommandSweepBackend::measure(const SweepTrialState& trial, bool first,
+TrialProcessResult CommandSweepBackend::measure(const SweepTrial& trial, bool first,
                                                 std::optional<std::chrono::milliseconds> left) {
   const CommandVariant& started = variant(trial);
   write_files(started, directory_ / trial.spec.folder);

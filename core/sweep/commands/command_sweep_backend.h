@@ -20,23 +20,23 @@ class CommandSweepBackend : public SweepBackend {
 
   bool describe() override;
   std::string device() const override;
-  trace::TraceProvenance origin() const override;
+  trace::RunProvenance origin() const override;
   // The variants that settings.choose selects; otherwise single changes first, combinations in the next call. A dry run
   // lists both at once. Combinations that are skipped go into the record.
-  std::vector<SweepTrialState> next(std::span<const SweepTrialState> tried) override;
+  std::vector<SweepTrial> next(std::span<const SweepTrial> tried) override;
   std::vector<std::string> notes() const override { return {}; }
   // A measurement does not depend on other trials: losses are compared with those on record.
-  bool reuse(const SweepTrialState&, const result::Measurement&) override { return true; }
-  void prepare(const SweepTrialState&) override {}
+  bool reuse(const SweepTrial&, const result::Measurement&) override { return true; }
+  void prepare(const SweepTrial&) override {}
   // Writes the variant's files before every start.
-  TrialProcessResult measure(const SweepTrialState& trial, bool first,
+  TrialProcessResult measure(const SweepTrial& trial, bool first,
                              std::optional<std::chrono::milliseconds> left) override;
-  void evaluate(SweepTrialState&) override {}  // make_report does, when all rows are known
+  void evaluate(SweepTrial&) override {}  // make_report does, when all rows are known
 
  private:
-  std::optional<std::vector<SweepTrialState>> chosen(std::span<const SweepTrialState> tried);
-  SweepTrialState trial_of(const OrderedVariant& placed) const;
-  const CommandVariant& variant(const SweepTrialState& trial) const;
+  std::optional<std::vector<SweepTrial>> chosen(std::span<const SweepTrial> tried);
+  SweepTrial trial_of(const VariantWithOrderReason& placed) const;
+  const CommandVariant& variant(const SweepTrial& trial) const;
   std::string key(const CommandVariant& variant) const;
   void write_files(const CommandVariant& started, const std::filesystem::path& folder) const;
   std::string own_folder(const CommandVariant& started, const std::filesystem::path& folder) const;

@@ -15,14 +15,13 @@ using result::Outcome;
 
 constexpr double kMargin = 1.05;  // another variant beats this one only by more than this factor
 
-const SweepTrialState* find(std::span<const SweepTrialState> tried, const std::string& name) {
-  const auto found =
-      std::ranges::find_if(tried, [&](const SweepTrialState& each) { return each.spec.strategy == name; });
+const SweepTrial* find(std::span<const SweepTrial> tried, const std::string& name) {
+  const auto found = std::ranges::find_if(tried, [&](const SweepTrial& each) { return each.spec.strategy == name; });
   return found == tried.end() ? nullptr : &*found;
 }
 
-const result::Measurement* measured(std::span<const SweepTrialState> tried, const std::string& name) {
-  const SweepTrialState* trial = find(tried, name);
+const result::Measurement* measured(std::span<const SweepTrial> tried, const std::string& name) {
+  const SweepTrial* trial = find(tried, name);
   return trial && result::usable(trial->measurement) ? &trial->measurement : nullptr;
 }
 
@@ -35,11 +34,11 @@ double peak_bytes(const result::Measurement& m) { return static_cast<double>(req
 
 // True if the trial ended in error in its first round. If it failed later, its combinations have run, and a later run
 // of the sweep keeps them.
-bool broke(const SweepTrialState* trial) {
+bool broke(const SweepTrial* trial) {
   return trial && trial->measurement.outcome == Outcome::error && trial->measurement.rounds.empty();
 }
 
-bool ran_out_of_memory(const SweepTrialState* trial) {
+bool ran_out_of_memory(const SweepTrial* trial) {
   return trial &&
          (trial->measurement.outcome == Outcome::device_oom || trial->measurement.outcome == Outcome::host_oom);
 }
@@ -110,7 +109,7 @@ CommandVariantOrder::Expected CommandVariantOrder::by_native(const CommandVarian
   return expected;
 }
 
-std::vector<OrderedVariant> CommandVariantOrder::first() const {
+std::vector<VariantWithOrderReason> CommandVariantOrder::first() const {
   std::vector<Expected> expected;
   for (const CommandVariant& variant : variants_)
     if (variant.parts.empty()) expected.push_back(by_native(variant));
@@ -120,7 +119,7 @@ std::vector<OrderedVariant> CommandVariantOrder::first() const {
 }
 
 CommandVariantOrder::Expected CommandVariantOrder::by_parts(const CommandVariant& variant,
-                                                            std::span<const SweepTrialState> tried) const {
+                                                            std::span<const SweepTrial> tried) const {
   Expected expected{&variant};
   const result::Measurement* own = measured(tried, variant.own);
   double time = 1, memory = 1;
@@ -147,17 +146,17 @@ CommandVariantOrder::Expected CommandVariantOrder::by_parts(const CommandVariant
   return expected;
 }
 
-OrderedVariantCombinations CommandVariantOrder::combined(std::span<const SweepTrialState> tried) const {
+OrderedVariantCombinations CommandVariantOrder::combined(std::span<const SweepTrial> tried) const {
   std::vector<Expected> expected, against;
-  for (const SweepTrialState& trial : tried)
+  for (const SweepTrial& trial : tried)
     if (result::is_eligible(trial.measurement))
       against.push_back({nullptr, Expected::fits, step_ms(trial.measurement), peak_bytes(trial.measurement)});
   OrderedVariantCombinations placed;
   for (const CommandVariant& variant : variants_) {
     if (variant.parts.empty()) continue;
-    const SweepTrialState* broken = nullptr;
+    const SweepTrial* broken = nullptr;
     for (const std::string& part : variant.parts)
-      if (const SweepTrialState* trial = find(tried, part); broke(trial)) broken = broken ? broken : trial;
+      if (const SweepTrial* trial = find(tried, part); broke(trial)) broken = broken ? broken : trial;
     if (broken) {
       placed.skipped.push_back(
           {variant.name, broken->spec.strategy + " alone ended in error: " + broken->measurement.reason});
@@ -170,7 +169,7 @@ OrderedVariantCombinations CommandVariantOrder::combined(std::span<const SweepTr
   return placed;
 }
 
-std::vector<OrderedVariant> CommandVariantOrder::in_order(std::vector<Expected> expected) const {
+std::vector<VariantWithOrderReason> CommandVariantOrder::in_order(std::vector<Expected> expected) const {
   const auto place = [&](const Expected& each) {
     // Without figures, variants of a class keep their order (the sort is stable).
     const bool by_memory = goal_ == result::Goal::memory || each.kind == Expected::too_large;
@@ -178,7 +177,7 @@ std::vector<OrderedVariant> CommandVariantOrder::in_order(std::vector<Expected> 
     return std::pair<int, double>(each.kind, worth);
   };
   std::ranges::stable_sort(expected, {}, place);
-  std::vector<OrderedVariant> placed;
+  std::vector<VariantWithOrderReason> placed;
   for (Expected& each : expected) placed.push_back({each.variant, std::move(each.why)});
   return placed;
 }

@@ -26,13 +26,13 @@ struct EngineStrategyResult {
   double peak_bytes = 0;
 };
 
-struct OrderedVariant {
+struct VariantWithOrderReason {
   const CommandVariant* variant;
   std::string why;  // reason for its place; "": none
 };
 
 struct OrderedVariantCombinations {
-  std::vector<OrderedVariant> run;
+  std::vector<VariantWithOrderReason> run;
   std::vector<SkippedVariant> skipped;  // one of their parts alone ended in error in its first round
 };
 
@@ -44,20 +44,20 @@ class CommandVariantOrder {
 
   // All variants but combinations: own first, then by the native sweep's figures of similar strategies. A variant comes
   // last if another was both faster and smaller there.
-  std::vector<OrderedVariant> first() const;
+  std::vector<VariantWithOrderReason> first() const;
   // Combinations that are expected to fit the budget come first, fastest (or smallest) first. A combination
   // comes last if a measured trial is faster and smaller than what is expected of it.
-  OrderedVariantCombinations combined(std::span<const SweepTrialState> tried) const;
+  OrderedVariantCombinations combined(std::span<const SweepTrial> tried) const;
 
  private:
   struct Expected;
 
   Expected by_native(const CommandVariant& variant) const;
-  Expected by_parts(const CommandVariant& variant, std::span<const SweepTrialState> tried) const;
+  Expected by_parts(const CommandVariant& variant, std::span<const SweepTrial> tried) const;
   const EngineStrategyResult* native(const std::string& strategy) const;
   const EngineStrategyResult* native_of(const CommandVariant& variant) const;
   void evaluate(std::span<const Expected> against, Expected& expected) const;
-  std::vector<OrderedVariant> in_order(std::vector<Expected> expected) const;
+  std::vector<VariantWithOrderReason> in_order(std::vector<Expected> expected) const;
 
   std::span<const CommandVariant> variants_;
   std::vector<EngineStrategyResult> native_;

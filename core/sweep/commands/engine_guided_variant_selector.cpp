@@ -22,21 +22,20 @@ constexpr size_t kMaxPlans = 3;
 constexpr double kSameWork = 0.02;
 
 // The strategy of a variant; "none" for a loop without a trainer.
-std::string like(const CommandVariant& variant, const CommandSweepRecord& sweep) {
+std::string like(const CommandVariant& variant, const CommandVariantsRecord& sweep) {
   return sweep.trainer.empty() ? "none" : variant.like;
 }
 
 // The variant that plans run with: one without checkpointing, so that the plan alone decides. The user's own if
 // possible.
-const CommandVariant& base_of_plans(const CommandSweepRecord& sweep) {
+const CommandVariant& base_of_plans(const CommandVariantsRecord& sweep) {
   for (const CommandVariant& variant : sweep.variants)
     if (!variant.planned && like(variant, sweep) == "none") return variant;
   return sweep.variants.front();
 }
 
-const Measurement* measurement_of(std::span<const SweepTrialState> tried, const std::string& name) {
-  const auto found =
-      std::ranges::find_if(tried, [&](const SweepTrialState& each) { return each.spec.strategy == name; });
+const Measurement* measurement_of(std::span<const SweepTrial> tried, const std::string& name) {
+  const auto found = std::ranges::find_if(tried, [&](const SweepTrial& each) { return each.spec.strategy == name; });
   return found == tried.end() ? nullptr : &found->measurement;
 }
 
@@ -65,14 +64,14 @@ EngineGuidedVariantSelector::EngineGuidedVariantSelector(CommandModelEngineTrial
       asked_(asked),
       dry_run_(dry_run) {}
 
-std::optional<std::vector<std::string>> EngineGuidedVariantSelector::next(std::span<const SweepTrialState> tried,
-                                                                          CommandSweepRecord& sweep) {
+std::optional<std::vector<std::string>> EngineGuidedVariantSelector::next(std::span<const SweepTrial> tried,
+                                                                          CommandVariantsRecord& sweep) {
   if (all_) return {};
   if (tried.empty()) return begin(sweep);
   return tried.size() == 1 ? choose(tried, sweep) : correct(tried, sweep);
 }
 
-std::optional<EngineGuidedVariantSelector::Names> EngineGuidedVariantSelector::begin(CommandSweepRecord& sweep) {
+std::optional<EngineGuidedVariantSelector::Names> EngineGuidedVariantSelector::begin(CommandVariantsRecord& sweep) {
   sweep.native = "native";
   if (dry_run_) return Names{sweep.variants.front().name};
   std::string why;
@@ -93,8 +92,8 @@ std::optional<EngineGuidedVariantSelector::Names> EngineGuidedVariantSelector::b
   return {};
 }
 
-EngineGuidedVariantSelector::Names EngineGuidedVariantSelector::choose(std::span<const SweepTrialState> tried,
-                                                                       CommandSweepRecord& sweep) {
+EngineGuidedVariantSelector::Names EngineGuidedVariantSelector::choose(std::span<const SweepTrial> tried,
+                                                                       CommandVariantsRecord& sweep) {
   const Measurement& own = tried.front().measurement;
   if (!result::usable(own) && !ended_out_of_memory(own)) {
     sweep.no_plan = "the unchanged command did not work, so nothing was planned";
@@ -117,7 +116,7 @@ EngineGuidedVariantSelector::Names EngineGuidedVariantSelector::choose(std::span
 }
 
 // On a CPU offloaded tensors stay in the process whose memory is measured, so plans may use 1 byte of host memory.
-void EngineGuidedVariantSelector::measure_difference(const Measurement& own, CommandSweepRecord& sweep) {
+void EngineGuidedVariantSelector::measure_difference(const Measurement& own, CommandVariantsRecord& sweep) {
   host_bytes_ = is_cpu(own.device.empty() ? native_.device() : own.device) ? 1 : 0;
   if (!result::usable(own)) return;
   const auto same = native_.step(like(sweep.variants.front(), sweep));
@@ -136,7 +135,7 @@ void EngineGuidedVariantSelector::measure_difference(const Measurement& own, Com
                           ": set --batch, --seq and --accumulate as the command has them");
 }
 
-bool EngineGuidedVariantSelector::run_native(const CommandSweepRecord& sweep) {
+bool EngineGuidedVariantSelector::run_native(const CommandVariantsRecord& sweep) {
   if (budget_bytes_ > 0 && native_budget() <= 0) return true;  // no budget is left
   Names strategies;
   for (const CommandVariant& variant : sweep.variants)
@@ -146,7 +145,7 @@ bool EngineGuidedVariantSelector::run_native(const CommandSweepRecord& sweep) {
 }
 
 // Keeps one variant per strategy: first those that fit the budget, by time, then the others, by memory.
-void EngineGuidedVariantSelector::rank_settings(const CommandSweepRecord& sweep) {
+void EngineGuidedVariantSelector::rank_settings(const CommandVariantsRecord& sweep) {
   Names known = {like(sweep.variants.front(), sweep)};
   if (const auto own = native_.step(known.front())) least_bytes_ = own->peak_bytes;
   for (const CommandVariant& variant : sweep.variants) {
@@ -172,7 +171,7 @@ void EngineGuidedVariantSelector::take_fitting(size_t most, Names& to) {
   for (size_t i = 0; i < most && !later_.empty() && keeps(later_.front().step); ++i) take(later_.begin(), to);
 }
 
-bool EngineGuidedVariantSelector::keeps(const MeasuredOrSimulatedStep& step) const {
+bool EngineGuidedVariantSelector::keeps(const StepTimeAndPeak& step) const {
   return budget_bytes_ <= 0 || step.peak_bytes <= budget_bytes_ - more_bytes_;
 }
 
@@ -182,7 +181,7 @@ void EngineGuidedVariantSelector::take_smaller(Names& to) {
   if (least != later_.end() && least->step.peak_bytes < least_bytes_) take(least, to);
 }
 
-void EngineGuidedVariantSelector::add_skipped_notes(CommandSweepRecord& sweep) const {
+void EngineGuidedVariantSelector::add_skipped_notes(CommandVariantsRecord& sweep) const {
   Names unknown;
   for (const CommandVariant& variant : sweep.variants)
     if (!variant.planned && &variant != &sweep.variants.front() && variant.parts.empty() && variant.like.empty())
@@ -193,7 +192,7 @@ void EngineGuidedVariantSelector::add_skipped_notes(CommandSweepRecord& sweep) c
                           join(unknown, ", "));
 }
 
-void EngineGuidedVariantSelector::add_plan(CommandSweepRecord& sweep, Names& to) {
+void EngineGuidedVariantSelector::add_plan(CommandVariantsRecord& sweep, Names& to) {
   if (budget_bytes_ > 0 && native_budget() <= 0) {
     sweep.no_plan =
         "memory of the command outside of the plan leaves nothing of " + format_bytes(budget_bytes_) + " for a plan";
@@ -229,15 +228,13 @@ bool EngineGuidedVariantSelector::fits(const Measurement& m) const {
   return result::usable(m) && (budget_bytes_ <= 0 || required_bytes(m) <= budget_bytes_);
 }
 
-EngineGuidedVariantSelector::Names EngineGuidedVariantSelector::correct(std::span<const SweepTrialState> tried,
-                                                                        CommandSweepRecord& sweep) {
+EngineGuidedVariantSelector::Names EngineGuidedVariantSelector::correct(std::span<const SweepTrial> tried,
+                                                                        CommandVariantsRecord& sweep) {
   Names names;
-  const auto is_plan = [&](const SweepTrialState& each) {
-    return std::ranges::count(plans_.names, each.spec.strategy) > 0;
-  };
+  const auto is_plan = [&](const SweepTrial& each) { return std::ranges::count(plans_.names, each.spec.strategy) > 0; };
   const bool kept =
-      std::ranges::any_of(tried, [&](const SweepTrialState& each) { return !is_plan(each) && fits(each.measurement); });
-  const auto failed = static_cast<size_t>(std::ranges::count_if(tried, [&](const SweepTrialState& each) {
+      std::ranges::any_of(tried, [&](const SweepTrial& each) { return !is_plan(each) && fits(each.measurement); });
+  const auto failed = static_cast<size_t>(std::ranges::count_if(tried, [&](const SweepTrial& each) {
     return !is_plan(each) && !result::usable(each.measurement) && !ended_out_of_memory(each.measurement) &&
            each.measurement.outcome != Outcome::skipped;  // its successor would be skipped too
   }));

@@ -30,31 +30,31 @@ class EngineGuidedVariantSelector {
                               int64_t budget_bytes, bool asked, bool dry_run);
 
   // Implements ChooseVariants.
-  std::optional<std::vector<std::string>> next(std::span<const SweepTrialState> tried, CommandSweepRecord& sweep);
+  std::optional<std::vector<std::string>> next(std::span<const SweepTrial> tried, CommandVariantsRecord& sweep);
 
  private:
   using Names = std::vector<std::string>;
   struct Setting {
     std::string name;
-    MeasuredOrSimulatedStep step;
+    StepTimeAndPeak step;
   };
   struct Plans {
     Names names = {};            // of the variants with a plan that ran
     int64_t last_own_bytes = 0;  // own peak of the last plan
   };
 
-  std::optional<Names> begin(CommandSweepRecord& sweep);
-  Names choose(std::span<const SweepTrialState> tried, CommandSweepRecord& sweep);
-  Names correct(std::span<const SweepTrialState> tried, CommandSweepRecord& sweep);
-  void measure_difference(const result::Measurement& own, CommandSweepRecord& sweep);
-  void rank_settings(const CommandSweepRecord& sweep);
+  std::optional<Names> begin(CommandVariantsRecord& sweep);
+  Names choose(std::span<const SweepTrial> tried, CommandVariantsRecord& sweep);
+  Names correct(std::span<const SweepTrial> tried, CommandVariantsRecord& sweep);
+  void measure_difference(const result::Measurement& own, CommandVariantsRecord& sweep);
+  void rank_settings(const CommandVariantsRecord& sweep);
   void take(std::vector<Setting>::iterator setting, Names& to);
   void take_fitting(size_t most, Names& to);
-  bool keeps(const MeasuredOrSimulatedStep& step) const;
+  bool keeps(const StepTimeAndPeak& step) const;
   void take_smaller(Names& to);
-  void add_skipped_notes(CommandSweepRecord& sweep) const;
-  bool run_native(const CommandSweepRecord& sweep);
-  void add_plan(CommandSweepRecord& sweep, Names& to);
+  void add_skipped_notes(CommandVariantsRecord& sweep) const;
+  bool run_native(const CommandVariantsRecord& sweep);
+  void add_plan(CommandVariantsRecord& sweep, Names& to);
   bool fits(const result::Measurement& measurement) const;
   int64_t native_budget() const { return budget_bytes_ > 0 ? budget_bytes_ - more_bytes_ - broken_bytes_ : 0; }
 

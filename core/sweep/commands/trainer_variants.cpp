@@ -43,7 +43,7 @@ std::vector<std::string> with_arguments(const std::vector<std::string>& command,
 }
 
 // All variants of the trainer, the user's own first. Without a trainer only the command itself.
-std::vector<CommandVariant> variants_of(const TrainerVariantOptions& options, CommandSweepRecord& sweep) {
+std::vector<CommandVariant> variants_of(const TrainerVariantOptions& options, CommandVariantsRecord& sweep) {
   const bool optimizer = std::ranges::find(options.allowed, kMayChange.front()) != options.allowed.end();
   if (options.trainer.empty() && options.config.empty() && !optimizer) return {{"", options.command, "", ""}};
   check_places(options);
@@ -53,7 +53,8 @@ std::vector<CommandVariant> variants_of(const TrainerVariantOptions& options, Co
   settings.optimizer = optimizer;
   settings.command = options.command;
   const trainer::TrainerConfigVariants space = trainer::make_space(options.trainer, text, name, settings);
-  for (const trainer::SkippedConfig& skipped : space.skipped) sweep.skipped.push_back({skipped.name, skipped.reason});
+  for (const trainer::SkippedTrainerConfigVariant& skipped : space.skipped)
+    sweep.skipped.push_back({skipped.name, skipped.reason});
   std::vector<CommandVariant> variants;
   for (const trainer::TrainerConfigVariant& variant : space.variants)
     variants.push_back({variant.name, with_arguments(options.command, variant.arguments), space.file_name,
@@ -63,17 +64,17 @@ std::vector<CommandVariant> variants_of(const TrainerVariantOptions& options, Co
 
 }  // namespace
 
-void add_variants(const TrainerVariantOptions& options, CommandSweepRecord& sweep) {
+void add_variants(const TrainerVariantOptions& options, CommandVariantsRecord& sweep) {
   if (options.command.empty())
     throw UsageError("no command behind --; memtune sweep --try 'batch=4;8' -- python train.py --batch {batch}");
-  std::vector<VariantAxis> axes;
+  std::vector<CommandVariantAxis> axes;
   for (const std::string& text : options.tries) axes.push_back(parse_axis(text));
   for (const std::string& what : options.allowed) {
-    const auto axis = std::ranges::find(axes, what, &VariantAxis::name);
+    const auto axis = std::ranges::find(axes, what, &CommandVariantAxis::name);
     if (axis != axes.end()) axis->changes_training = true;
     std::vector<std::string> known = kMayChange;
     if (axis != axes.end() || std::ranges::find(known, what) != known.end()) continue;
-    for (const VariantAxis& each : axes) known.push_back(each.name);
+    for (const CommandVariantAxis& each : axes) known.push_back(each.name);
     throw UsageError("--allow: " + unknown_name("change", what, known));
   }
   sweep.trainer = options.trainer;

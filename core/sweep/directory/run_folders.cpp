@@ -28,7 +28,7 @@ bool is_run(const fs::path& folder) {
 bool has_answer(const fs::path& folder) try {
   const RunDirectory run(folder);
   const SweepRecord record = run.read_record();
-  return std::ranges::any_of(record.trials, [&](const TrialRecord& trial) {
+  return std::ranges::any_of(record.trials, [&](const SweepTrialEntry& trial) {
     const auto measured = run.read_measurement(trial.folder);
     return measured && measured->outcome == result::Outcome::ok;
   });

@@ -37,12 +37,12 @@ std::optional<SweepRecord> record_with(const RunDirectory& run, const std::strin
 }  // namespace
 
 std::optional<TrialCopiedFromOtherRun> adopt_trial(const RunDirectory& to, std::span<const fs::path> runs,
-                                                   TrialRecord spec, const std::string& torch) try {
+                                                   SweepTrialEntry spec, const std::string& torch) try {
   for (const fs::path& root : runs) {
     const RunDirectory run(root);
     const std::optional<SweepRecord> record = record_with(run, spec.key);
     if (!record || other_torch_minor(record->origin.torch, torch)) continue;
-    const auto found = std::ranges::find(record->trials, spec.key, &TrialRecord::key);
+    const auto found = std::ranges::find(record->trials, spec.key, &SweepTrialEntry::key);
     if (found == record->trials.end() || found->folder.empty()) continue;
     const std::optional<result::Measurement> measured = run.read_measurement(found->folder);
     if (!measured || measured->outcome != result::Outcome::ok) continue;

@@ -12,7 +12,7 @@
 namespace memtune::sweep {
 
 struct TrialCopiedFromOtherRun {
-  TrialRecord spec;
+  SweepTrialEntry spec;
   std::string torch;  // version of PyTorch in the run that measured it; "": unknown
 };
 
@@ -21,6 +21,6 @@ struct TrialCopiedFromOtherRun {
 // Large files are hard links: no run changes a file in place. Nothing if no run has it, or if files cannot be copied.
 // Its measurement is then in the returned folder.
 std::optional<TrialCopiedFromOtherRun> adopt_trial(const RunDirectory& to, std::span<const std::filesystem::path> runs,
-                                                   TrialRecord spec, const std::string& torch);
+                                                   SweepTrialEntry spec, const std::string& torch);
 
 }  // namespace memtune::sweep

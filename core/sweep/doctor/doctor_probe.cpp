@@ -11,7 +11,7 @@
 #include "core/base/json.h"
 #include "core/base/layout.h"
 #include "core/engine/disk/disk_probe.h"
-#include "core/record/trace/trace_provenance.h"
+#include "core/record/trace/run_provenance.h"
 #include "core/sweep/trials/trial_process.h"
 
 namespace memtune::sweep {

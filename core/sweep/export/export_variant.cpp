@@ -83,7 +83,7 @@ class VariantExport {
   }
 
   const TrialRow& best(bool planned) const {
-    for (const report::TrainerSettingsOrPlanAnswer& alternative : report::alternatives(run_.report)) {
+    for (const report::SettingsOrPlanAlternative& alternative : report::alternatives(run_.report)) {
       if (alternative.by_plan != planned) continue;
       if (alternative.fits) return *alternative.row;
       throw UsageError("'" + options_.path + "' recommends " + (planned ? "no plan in Python" : "no setting") + ": " +
@@ -106,7 +106,7 @@ class VariantExport {
         trainer::make_space(sweep_.trainer, read_file(options_.into), options_.into, settings);
     const auto variant = std::ranges::find(space.variants, name, &trainer::TrainerConfigVariant::name);
     if (variant != space.variants.end()) return variant->config;
-    const auto skipped = std::ranges::find(space.skipped, name, &trainer::SkippedConfig::name);
+    const auto skipped = std::ranges::find(space.skipped, name, &trainer::SkippedTrainerConfigVariant::name);
     const std::string same = "the same as ";
     if (skipped != space.skipped.end() && skipped->reason.starts_with(same)) {
       const std::string other = skipped->reason.substr(same.size());
@@ -127,7 +127,7 @@ class VariantExport {
 
   const FinishedRun& run_;
   const VariantExportOptions& options_;
-  const CommandSweepRecord sweep_;
+  const CommandVariantsRecord sweep_;
 };
 
 }  // namespace

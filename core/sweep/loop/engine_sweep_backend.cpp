@@ -101,12 +101,12 @@ bool EngineSweepBackend::describe() {
   return true;
 }
 
-std::vector<SweepTrialState> EngineSweepBackend::next(std::span<const SweepTrialState> trials) {
+std::vector<SweepTrial> EngineSweepBackend::next(std::span<const SweepTrial> trials) {
   std::vector<FinishedProposal> tried;
-  for (const SweepTrialState& trial : trials)
+  for (const SweepTrial& trial : trials)
     tried.push_back(
         {trial.spec.strategy, trial.setting, trial.measurement, absolute(std::filesystem::path(trial.spec.folder))});
-  std::vector<SweepTrialState> proposed;
+  std::vector<SweepTrial> proposed;
   for (TrialProposal& proposal : proposer_->next(tried)) {
     if (!take_batch(proposal)) return {};
     proposed.push_back(trial_of(std::move(proposal)));
@@ -122,7 +122,7 @@ void EngineSweepBackend::find_frontiers() {
     std::vector<result::TrialPrediction> plans =
         proposer_->frontier(i, [this](size_t budget, size_t budgets) { listener_.planning(budget, budgets); });
     if (plans.empty()) continue;
-    TrialRecord spec;
+    SweepTrialEntry spec;
     set_axes(axes_.points()[i], spec);
     record_.frontiers.push_back({spec.batch, spec.sequence, std::move(plans)});
   }
@@ -144,7 +144,7 @@ bool EngineSweepBackend::take_batch(TrialProposal& proposal) {
   return setting.has_value();
 }
 
-SweepTrialState EngineSweepBackend::trial_of(TrialProposal proposal) {
+SweepTrial EngineSweepBackend::trial_of(TrialProposal proposal) {
   const InspectedModelAtShape& point = axes_.points().at(proposal.setting);
   plan::TrialRequest request = axes_.request_at(point);
   request.plan = std::move(proposal.plan);
@@ -153,7 +153,7 @@ SweepTrialState EngineSweepBackend::trial_of(TrialProposal proposal) {
   const std::string reference = "reference-" + keys_.setting(request).substr(0, 8) + ".bin";
   request.envelope.reference = std::filesystem::absolute(directory_ / reference).string();
   request.envelope.gradients = reference_has_gradients();
-  SweepTrialState trial;
+  SweepTrial trial;
   trial.setting = proposal.setting;
   trial.spec = {proposal.name, {}, {}, keys_.trial(request), ""};
   trial.spec.predicted = proposal.predicted;
@@ -174,7 +174,7 @@ int64_t EngineSweepBackend::cap_of(const TrialProposal& proposal, int64_t cap_by
 }
 
 // An axis with one value is a plain setting.
-void EngineSweepBackend::set_axes(const InspectedModelAtShape& point, TrialRecord& spec) const {
+void EngineSweepBackend::set_axes(const InspectedModelAtShape& point, SweepTrialEntry& spec) const {
   if (settings_.batches.size() > 1 || settings_.global_batch > 0 || settings_.finds_batch) spec.batch = point.batch;
   if (settings_.sequences.size() > 1) spec.sequence = point.sequence;
 }
@@ -202,7 +202,7 @@ bool EngineSweepBackend::has_references(const plan::TrialRequest& request) {
   return here && (!settings_.workers || settings_.workers->all_have_reference(reference));
 }
 
-bool EngineSweepBackend::reuse(const SweepTrialState& trial, const Measurement& measurement) {
+bool EngineSweepBackend::reuse(const SweepTrial& trial, const Measurement& measurement) {
   const bool worked = measurement.outcome == Outcome::ok;
   // If it made the reference, later trials need that.
   const result::GradientComparison& gradients = measurement.gradients;
@@ -215,14 +215,14 @@ bool EngineSweepBackend::reuse(const SweepTrialState& trial, const Measurement& 
 }
 
 // True if that trial was asked to record its step costs. If it has none nevertheless, another run will not record them.
-bool EngineSweepBackend::was_to_record(const TrialRecord& spec) const try {
+bool EngineSweepBackend::was_to_record(const SweepTrialEntry& spec) const try {
   const json request = parse_json(read_file(directory_ / spec.folder / "request.json", directory_.files()));
   return !request.value("costs", "").empty();
 } catch (const std::exception&) {
   return false;
 }
 
-void EngineSweepBackend::prepare(const SweepTrialState& trial) {
+void EngineSweepBackend::prepare(const SweepTrial& trial) {
   const std::filesystem::path folder = directory_ / trial.spec.folder;
   FileSystem& files = directory_.files();
   plan::TrialRequest& request = requests_.at(trial.spec.key);
@@ -241,7 +241,7 @@ void EngineSweepBackend::prepare(const SweepTrialState& trial) {
   write_file(folder / "request.json", text_of(request), files);
 }
 
-TrialProcessResult EngineSweepBackend::measure(const SweepTrialState& trial, bool first,
+TrialProcessResult EngineSweepBackend::measure(const SweepTrial& trial, bool first,
                                                std::optional<std::chrono::milliseconds> left) {
   const std::filesystem::path folder = absolute(std::filesystem::path(trial.spec.folder));
   const std::string name = first ? "request.json" : "round.json";
@@ -275,7 +275,7 @@ TrialProcessResult EngineSweepBackend::measure(const SweepTrialState& trial, boo
 }
 
 // Into the reference of `trial`, which has their hashes alone. Its baseline runs again for this.
-bool EngineSweepBackend::write_gradients(const SweepTrialState& trial, const std::string& baseline) {
+bool EngineSweepBackend::write_gradients(const SweepTrial& trial, const std::string& baseline) {
   const std::string& reference = request(trial.spec).envelope.reference;
   const auto found = std::ranges::find_if(requests_, [&](const auto& each) {
     return each.second.envelope.reference == reference && each.second.plan.strategy == baseline;
@@ -298,7 +298,7 @@ bool EngineSweepBackend::write_gradients(const SweepTrialState& trial, const std
 }
 
 // Converts any answer into a measurement of this trial.
-Measurement EngineSweepBackend::complete(const TrialAnswer& answer, const SweepTrialState& trial) const {
+Measurement EngineSweepBackend::complete(const TrialAnswer& answer, const SweepTrial& trial) const {
   Measurement measurement;
   if (const auto* result = std::get_if<Measurement>(&answer)) {
     measurement = *result;
@@ -317,7 +317,7 @@ Measurement EngineSweepBackend::complete(const TrialAnswer& answer, const SweepT
   return measurement;
 }
 
-void EngineSweepBackend::evaluate(SweepTrialState& trial) {
+void EngineSweepBackend::evaluate(SweepTrial& trial) {
   if (trial.measurement.outcome == Outcome::ok)
     find_effect(request(trial.spec).plan, axes_.points().at(trial.setting).facts.program, trial.measurement);
 }

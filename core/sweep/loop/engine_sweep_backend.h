@@ -25,31 +25,31 @@ class EngineSweepBackend : public SweepBackend {
 
   // Inspects the model at the first setting. None after a signal.
   std::optional<InspectedModel> look();
-  const plan::TrialRequest& request(const TrialRecord& spec) const { return requests_.at(spec.key); }
+  const plan::TrialRequest& request(const SweepTrialEntry& spec) const { return requests_.at(spec.key); }
 
   bool describe() override;
   std::string device() const override { return settings_.request.training.device; }
-  trace::TraceProvenance origin() const override { return record_.facts.origin; }
-  std::vector<SweepTrialState> next(std::span<const SweepTrialState> tried) override;
+  trace::RunProvenance origin() const override { return record_.facts.origin; }
+  std::vector<SweepTrial> next(std::span<const SweepTrial> tried) override;
   std::vector<std::string> notes() const override;
-  bool reuse(const SweepTrialState& trial, const result::Measurement& measurement) override;
-  void prepare(const SweepTrialState& trial) override;
-  TrialProcessResult measure(const SweepTrialState& trial, bool first,
+  bool reuse(const SweepTrial& trial, const result::Measurement& measurement) override;
+  void prepare(const SweepTrial& trial) override;
+  TrialProcessResult measure(const SweepTrial& trial, bool first,
                              std::optional<std::chrono::milliseconds> left) override;
-  void evaluate(SweepTrialState& trial) override;
+  void evaluate(SweepTrial& trial) override;
 
  private:
   bool take_batch(TrialProposal& proposal);
-  SweepTrialState trial_of(TrialProposal proposal);
+  SweepTrial trial_of(TrialProposal proposal);
   int64_t cap_of(const TrialProposal& proposal, int64_t cap_bytes) const;
-  void set_axes(const InspectedModelAtShape& point, TrialRecord& spec) const;
+  void set_axes(const InspectedModelAtShape& point, SweepTrialEntry& spec) const;
   void find_frontiers();
   bool is_whole(const std::string& reference);
   void trust(const plan::TrialRequest& request);
   bool has_references(const plan::TrialRequest& request);
-  bool was_to_record(const TrialRecord& spec) const;
-  bool write_gradients(const SweepTrialState& trial, const std::string& baseline);
-  result::Measurement complete(const TrialAnswer& answer, const SweepTrialState& trial) const;
+  bool was_to_record(const SweepTrialEntry& spec) const;
+  bool write_gradients(const SweepTrial& trial, const std::string& baseline);
+  result::Measurement complete(const TrialAnswer& answer, const SweepTrial& trial) const;
   std::string absolute(const std::filesystem::path& relative) const;
   PrestartedTrialProcess* spare();
 

@@ -17,7 +17,7 @@ using nlohmann::json;
 std::optional<InspectedModel> read(const std::filesystem::path& path, FileSystem& files) try {
   const json value = parse_json(read_file(path, files));
   return InspectedModel{value.at("facts").get<plan::ProgramFacts>(), value.at("inputs"), value.at("loss"),
-                        value.at("origin").get<trace::TraceProvenance>()};
+                        value.at("origin").get<trace::RunProvenance>()};
 } catch (const std::exception&) {  // missing or damaged: the model is inspected again
   return {};
 }

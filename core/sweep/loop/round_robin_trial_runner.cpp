@@ -26,8 +26,8 @@ RoundRobinTrialRunner::RoundRobinTrialRunner(const SweepLoopSettings& settings, 
       record_(record),
       time_(settings.time_limit) {}
 
-void RoundRobinTrialRunner::add(SweepTrialState trial, const std::optional<result::TrialPrediction>& earlier) {
-  const auto same = [&](const SweepTrialState& other) { return other.spec.key == trial.spec.key; };
+void RoundRobinTrialRunner::add(SweepTrial trial, const std::optional<result::TrialPrediction>& earlier) {
+  const auto same = [&](const SweepTrial& other) { return other.spec.key == trial.spec.key; };
   if (std::ranges::any_of(trials_, same)) return;
   if (!journal().find(trial.spec.key)) adopt(trial);
   const JournalEntry* known = journal().find(trial.spec.key);
@@ -42,7 +42,7 @@ void RoundRobinTrialRunner::add(SweepTrialState trial, const std::optional<resul
 }
 
 // Takes over the trial with all its rounds, if another run has measured it.
-void RoundRobinTrialRunner::adopt(SweepTrialState& trial) {
+void RoundRobinTrialRunner::adopt(SweepTrial& trial) {
   if (settings_.reuse == ReusePolicy::nothing || settings_.dry_run || settings_.other_runs.empty()) return;
   std::optional<TrialCopiedFromOtherRun> adopted =
       adopt_trial(directory_, settings_.other_runs, trial.spec, record_.origin.torch);
@@ -57,7 +57,7 @@ void RoundRobinTrialRunner::adopt(SweepTrialState& trial) {
   }
 }
 
-size_t RoundRobinTrialRunner::missing_rounds(const SweepTrialState& trial) {
+size_t RoundRobinTrialRunner::missing_rounds(const SweepTrial& trial) {
   size_t missing = 0;
   for (size_t round = 0; round < rounds(); ++round) missing += has_round(trial, round) ? 0 : 1;
   return missing;
@@ -79,7 +79,7 @@ bool RoundRobinTrialRunner::run_round_of_all(size_t begin, size_t round) {
   return true;
 }
 
-bool RoundRobinTrialRunner::can_reuse(const JournalEntry& known, const SweepTrialState& trial) {
+bool RoundRobinTrialRunner::can_reuse(const JournalEntry& known, const SweepTrial& trial) {
   if (known.outcome.empty() || known.folder.empty()) return false;
   const auto measurement = directory_.read_measurement(known.folder);
   return measurement && may_reuse(measurement->outcome, settings_.reuse) && subject_.reuse(trial, *measurement);
@@ -87,9 +87,9 @@ bool RoundRobinTrialRunner::can_reuse(const JournalEntry& known, const SweepTria
 
 // The baseline: of the trials of the setting that worked, the first in which the fewest tensors have no gradient, or
 // `trial` itself if it comes first and has not run.
-const SweepTrialState* RoundRobinTrialRunner::base_of(const SweepTrialState& trial) const {
-  const SweepTrialState* base = nullptr;
-  for (const SweepTrialState& other : trials_) {
+const SweepTrial* RoundRobinTrialRunner::base_of(const SweepTrial& trial) const {
+  const SweepTrial* base = nullptr;
+  for (const SweepTrial& other : trials_) {
     const bool worked = other.measurement.outcome == Outcome::ok && !other.measurement.rounds.empty();
     if (other.setting != trial.setting || !(worked || &other == &trial)) continue;
     if (!base || (worked && result::trains_more(other.measurement, base->measurement))) base = &other;
@@ -98,16 +98,16 @@ const SweepTrialState* RoundRobinTrialRunner::base_of(const SweepTrialState& tri
 }
 
 // True if it was measured and compared with the baseline of its setting.
-bool RoundRobinTrialRunner::has_round(const SweepTrialState& trial, size_t round) {
+bool RoundRobinTrialRunner::has_round(const SweepTrial& trial, size_t round) {
   if (trial.measurement.outcome != Outcome::ok) return trial.reused || round > 0;
-  const std::vector<result::RoundMeasurement>& rounds = trial.measurement.rounds;
+  const std::vector<result::SweepRoundMeasurement>& rounds = trial.measurement.rounds;
   if (round >= rounds.size() || rounds[round].base != base_of(trial)->spec.strategy) return false;
   const JournalEntry* known = journal().find(trial.key(round));
   return known && !known->outcome.empty();
 }
 
 RoundRobinTrialRunner::Turn RoundRobinTrialRunner::run_round(size_t i, size_t round) {
-  const SweepTrialState& trial = trials_[i];
+  const SweepTrial& trial = trials_[i];
   if (process::interrupted()) return Turn::interrupted;
   if (trial.spec.folder.empty()) make_folder(i);
   if (!has_time_for(trial)) return Turn::no_time;
@@ -122,7 +122,7 @@ void RoundRobinTrialRunner::make_folder(size_t i) {
 }
 
 // Expects the duration of its latest round, or the average of the others.
-bool RoundRobinTrialRunner::has_time_for(const SweepTrialState& trial) const {
+bool RoundRobinTrialRunner::has_time_for(const SweepTrial& trial) const {
   milliseconds expected{0};
   for (const auto& [key, took] : took_) expected += took / static_cast<int64_t>(took_.size());
   const auto own = took_.find(trial.spec.key);
@@ -135,7 +135,7 @@ bool RoundRobinTrialRunner::ran_out_of_time(const Measurement& measurement) cons
 }
 
 // Without an end in the journal, the next run of memtune measures it. A trial without any measurement gets a row.
-void RoundRobinTrialRunner::leave_out(SweepTrialState& trial, size_t round) {
+void RoundRobinTrialRunner::leave_out(SweepTrial& trial, size_t round) {
   if (round > 0 || trial.reused) return;
   journal().start(trial.key(round), trial.spec.folder, trial.spec.strategy);
   make_folders(directory_ / trial.spec.folder, directory_.files());
@@ -151,8 +151,8 @@ void RoundRobinTrialRunner::leave_out(SweepTrialState& trial, size_t round) {
 }
 
 // If an earlier run measured the baseline, measures it again, so that later trials have one of this run.
-RoundRobinTrialRunner::Turn RoundRobinTrialRunner::measure_base(const SweepTrialState& trial, size_t round) {
-  const SweepTrialState& base = *base_of(trial);
+RoundRobinTrialRunner::Turn RoundRobinTrialRunner::measure_base(const SweepTrial& trial, size_t round) {
+  const SweepTrial& base = *base_of(trial);
   if (&base == &trial || baselines_.find(trial.setting, round)) return Turn::taken;
   const Measurement measurement = measure(base, false).measurement;
   if (measurement.outcome == Outcome::interrupted) return Turn::interrupted;
@@ -164,7 +164,7 @@ RoundRobinTrialRunner::Turn RoundRobinTrialRunner::measure_base(const SweepTrial
 
 // An interrupted trial has no end in the journal and runs again.
 RoundRobinTrialRunner::Turn RoundRobinTrialRunner::run_trial(size_t i, size_t round) {
-  SweepTrialState& trial = trials_[i];
+  SweepTrial& trial = trials_[i];
   const bool first = round == 0 && !trial.reused;
   // Before the folder is created: after a kill, only the journal leads to it.
   journal().start(trial.key(round), trial.spec.folder, trial.spec.strategy);
@@ -175,7 +175,7 @@ RoundRobinTrialRunner::Turn RoundRobinTrialRunner::run_trial(size_t i, size_t ro
       remove_file(folder / stale, directory_.files());
     subject_.prepare(trial);
   }
-  result::RoundMeasurement beside;
+  result::SweepRoundMeasurement beside;
   beside.load = load_;
   beside.cores = usable_cores();
   beside.gpu_processes = gpu_processes(subject_.device());
@@ -197,7 +197,7 @@ RoundRobinTrialRunner::Turn RoundRobinTrialRunner::run_trial(size_t i, size_t ro
   return Turn::taken;
 }
 
-TrialProcessResult RoundRobinTrialRunner::measure(const SweepTrialState& trial, bool first) {
+TrialProcessResult RoundRobinTrialRunner::measure(const SweepTrial& trial, bool first) {
   const auto began = std::chrono::steady_clock::now();
   TrialProcessResult measured = subject_.measure(trial, first, time_.for_trial());
   took_[trial.spec.key] = std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - began);
@@ -210,15 +210,14 @@ TrialProcessResult RoundRobinTrialRunner::measure(const SweepTrialState& trial, 
 
 // Keys of a command's trials do not name its PyTorch, which only a run shows. The trial has no end in the journal.
 void RoundRobinTrialRunner::refuse_other_torch(const std::string& torch) const {
-  if (!other_torch_minor(record_.origin.torch, torch) || std::ranges::none_of(trials_, &SweepTrialState::reused))
-    return;
+  if (!other_torch_minor(record_.origin.torch, torch) || std::ranges::none_of(trials_, &SweepTrial::reused)) return;
   throw UsageError("trials in " + directory_.root().string() + " are of PyTorch " + torch_minor(record_.origin.torch) +
                    ", this one is of " + torch_minor(torch) + ": sweep into another folder with --out");
 }
 
 // Stores the saves, notes and versions of a trial in sweep.json.
 void RoundRobinTrialRunner::keep_what_else(const TrialProcessResult& measured, size_t i) {
-  TrialRecord& spec = trials_[i].spec;
+  SweepTrialEntry& spec = trials_[i].spec;
   if (!measured.saves.empty()) spec.saves = measured.saves;
   spec.notes = measured.notes;
   if (!measured.torch.empty()) record_.origin.torch = measured.torch;
@@ -226,8 +225,8 @@ void RoundRobinTrialRunner::keep_what_else(const TrialProcessResult& measured, s
   directory_.write_record(record_);
 }
 
-void RoundRobinTrialRunner::add_round(const Measurement& measurement, result::RoundMeasurement beside, size_t round,
-                                      SweepTrialState& trial) {
+void RoundRobinTrialRunner::add_round(const Measurement& measurement, result::SweepRoundMeasurement beside,
+                                      size_t round, SweepTrial& trial) {
   if (measurement.outcome != Outcome::ok) {
     trial.measurement.outcome = measurement.outcome;
     trial.measurement.reason = measurement.reason;

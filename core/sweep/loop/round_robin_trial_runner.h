@@ -30,9 +30,9 @@ class RoundRobinTrialRunner {
 
   // Adds a trial, with its earlier measurement if that can be reused. A trial with a known key is ignored. `earlier`:
   // the prediction made before that measurement, if any.
-  void add(SweepTrialState trial, const std::optional<result::TrialPrediction>& earlier);
-  const std::vector<SweepTrialState>& trials() const { return trials_; }
-  size_t missing_rounds(const SweepTrialState& trial);
+  void add(SweepTrial trial, const std::optional<result::TrialPrediction>& earlier);
+  const std::vector<SweepTrial>& trials() const { return trials_; }
+  size_t missing_rounds(const SweepTrial& trial);
 
   // Run the first round of the trials from `begin` on, and all missing later rounds, as long as there is time. Return
   // false if a signal arrived. Throw UsageError if the very first trial is rejected, because the others would be too.
@@ -45,20 +45,20 @@ class RoundRobinTrialRunner {
  private:
   enum class Turn { taken, no_time, interrupted };
 
-  void adopt(SweepTrialState& trial);
-  bool can_reuse(const JournalEntry& known, const SweepTrialState& trial);
-  const SweepTrialState* base_of(const SweepTrialState& trial) const;
-  bool has_round(const SweepTrialState& trial, size_t round);
+  void adopt(SweepTrial& trial);
+  bool can_reuse(const JournalEntry& known, const SweepTrial& trial);
+  const SweepTrial* base_of(const SweepTrial& trial) const;
+  bool has_round(const SweepTrial& trial, size_t round);
   bool run_round_of_all(size_t begin, size_t round);
   Turn run_round(size_t trial, size_t round);
-  Turn measure_base(const SweepTrialState& trial, size_t round);
+  Turn measure_base(const SweepTrial& trial, size_t round);
   Turn run_trial(size_t trial, size_t round);
-  TrialProcessResult measure(const SweepTrialState& trial, bool first);
+  TrialProcessResult measure(const SweepTrial& trial, bool first);
   bool ran_out_of_time(const result::Measurement& measurement) const;
-  bool has_time_for(const SweepTrialState& trial) const;
-  void leave_out(SweepTrialState& trial, size_t round);
-  void add_round(const result::Measurement& measurement, result::RoundMeasurement beside, size_t round,
-                 SweepTrialState& trial);
+  bool has_time_for(const SweepTrial& trial) const;
+  void leave_out(SweepTrial& trial, size_t round);
+  void add_round(const result::Measurement& measurement, result::SweepRoundMeasurement beside, size_t round,
+                 SweepTrial& trial);
   // Throws UsageError if earlier trials, which are reused, are of another minor release of PyTorch.
   void refuse_other_torch(const std::string& torch) const;
   void keep_what_else(const TrialProcessResult& measured, size_t trial);
@@ -72,7 +72,7 @@ class RoundRobinTrialRunner {
   SweepBackend& subject_;
   SweepRecord& record_;
   std::unique_ptr<Journal> journal_;
-  std::vector<SweepTrialState> trials_;
+  std::vector<SweepTrial> trials_;
   BaselineStepTimes baselines_;
   double load_ = load_average();  // at construction, before the first trial
   TimeBudget time_;

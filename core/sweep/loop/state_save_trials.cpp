@@ -13,7 +13,7 @@
 #include "core/base/vocabulary.h"
 #include "core/engine/state/saved_states_folder.h"
 #include "core/measure/process/interrupt.h"
-#include "core/plan/request/training_run_request.h"
+#include "core/plan/request/resumable_training_request.h"
 #include "core/sweep/ranks/rank_trials.h"
 
 namespace memtune::sweep {
@@ -24,15 +24,15 @@ using result::StateSaveMeasurement;
 
 constexpr const char* kFolder = "saving";
 
-std::string key_of(const TrialRecord& spec, const std::string& mode) { return spec.key + "-save-" + mode; }
+std::string key_of(const SweepTrialEntry& spec, const std::string& mode) { return spec.key + "-save-" + mode; }
 
-StateSaveMeasurement* find(TrialRecord& spec, const std::string& mode) {
+StateSaveMeasurement* find(SweepTrialEntry& spec, const std::string& mode) {
   const auto found = std::ranges::find(spec.saves, mode, &StateSaveMeasurement::mode);
   return found == spec.saves.end() ? nullptr : &*found;
 }
 
 // Keeps the order of kSaveModes.
-void put(StateSaveMeasurement measurement, TrialRecord& spec) {
+void put(StateSaveMeasurement measurement, SweepTrialEntry& spec) {
   if (StateSaveMeasurement* before = find(spec, measurement.mode)) {
     *before = std::move(measurement);
   } else {
@@ -63,7 +63,7 @@ StateSaveMeasurement as_measurement(const TrialAnswer& answer, const std::string
 
 }  // namespace
 
-bool StateSaveTrials::run(TrialRecord& spec, const plan::TrialRequest& request) {
+bool StateSaveTrials::run(SweepTrialEntry& spec, const plan::TrialRequest& request) {
   std::vector<std::string> missing;
   std::ranges::copy_if(settings_.save_modes, std::back_inserter(missing),
                        [&](const std::string& mode) { return !can_reuse(spec, mode); });
@@ -75,14 +75,14 @@ bool StateSaveTrials::run(TrialRecord& spec, const plan::TrialRequest& request) 
   return true;
 }
 
-bool StateSaveTrials::can_reuse(const TrialRecord& spec, const std::string& mode) {
+bool StateSaveTrials::can_reuse(const SweepTrialEntry& spec, const std::string& mode) {
   const JournalEntry* known = journal_.find(key_of(spec, mode));
   const auto found = std::ranges::find(spec.saves, mode, &StateSaveMeasurement::mode);
   if (!known || known->outcome.empty() || found == spec.saves.end()) return false;
   return may_reuse(found->outcome, settings_.reuse);
 }
 
-bool StateSaveTrials::run_mode(TrialRecord& spec, const plan::TrialRequest& request, const std::string& mode) {
+bool StateSaveTrials::run_mode(SweepTrialEntry& spec, const plan::TrialRequest& request, const std::string& mode) {
   journal_.start(key_of(spec, mode), spec.folder, spec.strategy);
   const StateSaveMeasurement measurement = measure(spec, request, mode);
   open_.keep();
@@ -94,11 +94,11 @@ bool StateSaveTrials::run_mode(TrialRecord& spec, const plan::TrialRequest& requ
   return true;
 }
 
-StateSaveMeasurement StateSaveTrials::measure(const TrialRecord& spec, const plan::TrialRequest& trial,
+StateSaveMeasurement StateSaveTrials::measure(const SweepTrialEntry& spec, const plan::TrialRequest& trial,
                                               const std::string& mode) {
   const std::filesystem::path folder = std::filesystem::absolute(directory_ / spec.folder);
   FileSystem& files = directory_.files();
-  plan::TrainingRunRequest request;
+  plan::ResumableTrainingRequest request;
   request.trial = trial;
   request.trial.envelope.reference = request.trial.envelope.trace = "";
   request.folder = std::filesystem::absolute(directory_ / kFolder).string();

@@ -26,12 +26,12 @@ class StateSaveTrials {
 
   // Measures the modes that `trial`, an element of the record, does not have yet. Returns false if a signal arrived. A
   // process that fails is recorded with its reason.
-  bool run(TrialRecord& trial, const plan::TrialRequest& request);
+  bool run(SweepTrialEntry& trial, const plan::TrialRequest& request);
 
  private:
-  bool can_reuse(const TrialRecord& spec, const std::string& mode);
-  bool run_mode(TrialRecord& spec, const plan::TrialRequest& request, const std::string& mode);
-  result::StateSaveMeasurement measure(const TrialRecord& spec, const plan::TrialRequest& trial,
+  bool can_reuse(const SweepTrialEntry& spec, const std::string& mode);
+  bool run_mode(SweepTrialEntry& spec, const plan::TrialRequest& request, const std::string& mode);
+  result::StateSaveMeasurement measure(const SweepTrialEntry& spec, const plan::TrialRequest& trial,
                                        const std::string& mode);
   void remove_states();  // throws IoError
 

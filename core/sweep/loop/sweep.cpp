@@ -28,7 +28,7 @@ CandidateStrategiesAndPlans candidates(const SweepSettings& settings) {
 // Measures saves of the recommended trial. Returns false if a signal arrived.
 bool measure_saves(StateSaveTrials saves, const EngineSweepBackend& plans, SweepResult& result) {
   for (const result::TrialRow& row : result.report.rows)
-    for (TrialRecord& trial : result.record.trials)
+    for (SweepTrialEntry& trial : result.record.trials)
       if (row.recommended && row.measurement.strategy == trial.strategy && row.batch == trial.batch &&
           row.sequence == trial.sequence)
         return saves.run(trial, plans.request(trial));

@@ -63,11 +63,11 @@ class SweepListener {
   virtual void inspecting(const TrialProgress&) {}
   // Called after each proposal: all trials so far, how many of them are reused, and how many processes are still to
   // run.
-  virtual void planned(const std::vector<TrialRecord>& /*trials*/, size_t /*reused*/, size_t /*runs*/) {}
+  virtual void planned(const std::vector<SweepTrialEntry>& /*trials*/, size_t /*reused*/, size_t /*runs*/) {}
   // Called while plans for a range of budgets are computed: number of the current budget, from 1 on, and how many there
   // are.
   virtual void planning(size_t /*budget*/, size_t /*budgets*/) {}
-  virtual void started(const TrialRecord&, int /*round, from 1 on*/) {}
+  virtual void started(const SweepTrialEntry&, int /*round, from 1 on*/) {}
   virtual void phase(const TrialProgress&) {}
   virtual void printed(std::string_view /*by a command, as it comes*/) {}
   virtual void ended(const result::Measurement& /*of all rounds so far*/) {}

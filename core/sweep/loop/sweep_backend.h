@@ -12,9 +12,9 @@
 namespace memtune::sweep {
 
 // A trial of a sweep and its results so far.
-struct SweepTrialState {
+struct SweepTrial {
   size_t setting = 0;  // trials of one setting are compared
-  TrialRecord spec;
+  SweepTrialEntry spec;
   bool reused = false;  // its first round was measured by an earlier run
   result::Measurement measurement;
 
@@ -38,23 +38,23 @@ class SweepBackend {
   // Device of the trials, "cpu" or "cuda:1", as far as it is known before one has run.
   virtual std::string device() const = 0;
   // Versions and machine of the process that measures.
-  virtual trace::TraceProvenance origin() const = 0;
+  virtual trace::RunProvenance origin() const = 0;
   // Returns the trials to run next, in order; an empty list ends the sweep. The first trial of a setting is its
   // baseline. `tried`: all trials so far. The first call throws UsageError for errors of the user.
-  virtual std::vector<SweepTrialState> next(std::span<const SweepTrialState> tried) = 0;
+  virtual std::vector<SweepTrial> next(std::span<const SweepTrial> tried) = 0;
   // Notes for the user, after the first next() has accepted the settings.
   virtual std::vector<std::string> notes() const = 0;
 
   // True if an earlier measurement may be reused. The caller has checked its outcome.
-  virtual bool reuse(const SweepTrialState& trial, const result::Measurement& measurement) = 0;
+  virtual bool reuse(const SweepTrial& trial, const result::Measurement& measurement) = 0;
   // Called before a trial's first round. Its folder exists and has no measurement or trace of an earlier attempt.
-  virtual void prepare(const SweepTrialState& trial) = 0;
+  virtual void prepare(const SweepTrial& trial) = 0;
   // Trial failures are returned, not thrown. Throws UsageError only if the very first trial is rejected (the others
   // would be too). `left`: time limit of the whole run; none: unlimited.
-  virtual TrialProcessResult measure(const SweepTrialState& trial, bool first,
+  virtual TrialProcessResult measure(const SweepTrial& trial, bool first,
                                      std::optional<std::chrono::milliseconds> left) = 0;
   // Called after each added round, to evaluate all rounds so far.
-  virtual void evaluate(SweepTrialState& trial) = 0;
+  virtual void evaluate(SweepTrial& trial) = 0;
 };
 
 }  // namespace memtune::sweep

@@ -33,7 +33,7 @@ bool SweepLoop::run() {
 // Returns false if a signal arrived. Ends when a proposal adds no trial. All first rounds run before any second round:
 // it is better to measure every trial once than some of them twice.
 bool SweepLoop::run_proposals() {
-  std::vector<SweepTrialState> proposed = subject_.next({});
+  std::vector<SweepTrial> proposed = subject_.next({});
   for (const auto& notes : {settings_.notes, subject_.notes()})
     for (const std::string& note : notes) listener_.noted(note);
   size_t begin = 0;
@@ -53,9 +53,9 @@ bool SweepLoop::run_proposals() {
 }
 
 // Keeps saves and notes of an earlier run of the same trial.
-void SweepLoop::add(std::vector<SweepTrialState> proposed) {
-  for (SweepTrialState& trial : proposed) {
-    const auto before = std::ranges::find(earlier_.trials, trial.spec.key, &TrialRecord::key);
+void SweepLoop::add(std::vector<SweepTrial> proposed) {
+  for (SweepTrial& trial : proposed) {
+    const auto before = std::ranges::find(earlier_.trials, trial.spec.key, &SweepTrialEntry::key);
     const bool known = before != earlier_.trials.end();
     if (known) trial.spec.saves = before->saves, trial.spec.notes = before->notes;
     turns_.add(std::move(trial), known ? before->predicted : std::nullopt);
@@ -65,7 +65,7 @@ void SweepLoop::add(std::vector<SweepTrialState> proposed) {
 void SweepLoop::report_plan(size_t begin) {
   size_t reused = 0, runs = 0, failed = 0;
   for (size_t i = 0; i < turns_.trials().size(); ++i) {
-    const SweepTrialState& trial = turns_.trials()[i];
+    const SweepTrial& trial = turns_.trials()[i];
     const size_t missing = turns_.missing_rounds(trial);
     const bool works = trial.measurement.outcome == result::Outcome::ok;
     if (trial.reused && missing == 0) ++reused, failed += works ? 0 : 1;
@@ -79,7 +79,7 @@ void SweepLoop::report_plan(size_t begin) {
 
 // If all trials are reused, this run measured nothing, and the earlier origin stays.
 void SweepLoop::report_provenance() {
-  if (!record_.origin.written.empty() && std::ranges::all_of(turns_.trials(), &SweepTrialState::reused)) return;
+  if (!record_.origin.written.empty() && std::ranges::all_of(turns_.trials(), &SweepTrial::reused)) return;
   const std::string torch = record_.origin.torch;
   record_.origin = subject_.origin();
   if (record_.origin.torch.empty()) record_.origin.torch = torch;

@@ -24,7 +24,7 @@ class SweepLoop {
 
  private:
   bool run_proposals();
-  void add(std::vector<SweepTrialState> proposed);
+  void add(std::vector<SweepTrial> proposed);
   void report_plan(size_t begin);
   void report_provenance();
   SweepRecord earlier_record() const;

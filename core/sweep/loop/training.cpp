@@ -5,7 +5,7 @@
 
 #include "core/base/file.h"
 #include "core/measure/process/interrupt.h"
-#include "core/plan/request/training_run_request.h"
+#include "core/plan/request/resumable_training_request.h"
 #include "core/sweep/proposals/candidate_strategies_and_plans.h"
 #include "core/sweep/ranks/rank_trials.h"
 
@@ -17,8 +17,8 @@ namespace fs = std::filesystem;
 constexpr std::chrono::hours kLimit{24 * 365 * 10};  // of a run: effectively none
 constexpr std::chrono::minutes kGrace{30};           // to save after a signal; a second signal ends it at once
 
-plan::TrainingRunRequest request_of(const ResumableTrainingSettings& settings, const plan::ProgramFacts& facts) {
-  plan::TrainingRunRequest request;
+plan::ResumableTrainingRequest request_of(const ResumableTrainingSettings& settings, const plan::ProgramFacts& facts) {
+  plan::ResumableTrainingRequest request;
   request.trial = settings.sweep.request;
   const auto one = [](const std::vector<int64_t>& axis, int64_t otherwise) {
     return axis.empty() ? otherwise : axis.front();
@@ -46,7 +46,7 @@ TrialAnswer train(const ResumableTrainingSettings& settings, SweepListener& list
   look.request.training.steps = plan::TrainingSettings().steps;
   const std::optional<InspectedModel> facts = inspect_model(look, listener);
   if (!facts) return ProcessFailure{result::Outcome::interrupted, "stopped before the first step"};
-  plan::TrainingRunRequest request = request_of(settings, facts->program);
+  plan::ResumableTrainingRequest request = request_of(settings, facts->program);
   for (const auto& notes : {settings.sweep.notes, facts->program.notes})
     for (const std::string& note : notes) listener.noted(note);
   const fs::path folder = fs::absolute(settings.sweep.directory);

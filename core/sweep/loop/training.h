@@ -17,7 +17,7 @@ struct ResumableTrainingSettings {
   std::optional<int64_t> from;  // from the saved state of this step
 };
 
-// Returns a TrainingRunResult, or why there is none. After a signal the process saves and answers. Throws like
+// Returns a ResumableTrainingResult, or why there is none. After a signal the process saves and answers. Throws like
 // run_sweep. The listener gets the phases; a save is phase "saved" with a note.
 TrialAnswer train(const ResumableTrainingSettings& settings, SweepListener& listener);
 

@@ -82,7 +82,8 @@ double spread(const MachineProfile& card) {
 
 std::string card_name(const MachineProfile& card) { return card.description.empty() ? card.name : card.description; }
 
-GpuMemoryFit fit_on(const RecordedShapes& recorded, const MachineProfile& card, const GpuMemoryFitOptions& options) {
+StrategyFitsOnGpu fit_on(const RecordedShapes& recorded, const MachineProfile& card,
+                         const GpuMemoryFitRequest& options) {
   const plan::TrainingSettings& training = options.sweep.request.training;
   plan::RecordedOpCosts costs = planner::estimated_costs(recorded.program, recorded.costs, card,
                                                          multiplication_dtype(recorded.program, training));
@@ -90,7 +91,7 @@ GpuMemoryFit fit_on(const RecordedShapes& recorded, const MachineProfile& card, 
   const planner::PlanLimits limits{card.memory_bytes, training.host_budget_bytes, 0};
   const planner::Planner planner(recorded.program, costs,
                                  planner::tiers(limits, /*disk=*/false, /*states=*/true, costs));
-  GpuMemoryFit fit{card, {}, {}, "", 0, {}};
+  StrategyFitsOnGpu fit{card, {}, {}, "", 0, {}};
   const auto add = [&](const plan::Plan& plan) {
     planner::StepPrediction step = planner.predict_on_device(plan, card.memory_bytes);
     const bool fits = step.short_bytes == 0 && step.required_bytes <= card.memory_bytes;
@@ -128,7 +129,7 @@ std::string table_text(const std::vector<report::TableColumn>& columns, size_t r
   return text;
 }
 
-std::string one_card(const GpuMemoryFit& fit, bool color) {
+std::string one_card(const StrategyFitsOnGpu& fit, bool color) {
   int64_t largest_bytes = 0;
   for (const StrategyFit& row : fit.strategies) largest_bytes = std::max(largest_bytes, row.device_bytes);
   const ByteDisplayUnit unit = unit_for(largest_bytes);
@@ -150,7 +151,7 @@ std::string one_card(const GpuMemoryFit& fit, bool color) {
          "; --loss-impl chunked=8, --lora or a smaller --batch take less\n";
 }
 
-std::string several_cards(const std::vector<GpuMemoryFit>& cards, bool color) {
+std::string several_cards(const std::vector<StrategyFitsOnGpu>& cards, bool color) {
   const ByteDisplayUnit unit = unit_for(cards.front().card.memory_bytes);
   std::vector<report::TableColumn> columns = {{"card", 0, true},
                                               {unit.name},
@@ -158,7 +159,7 @@ std::string several_cards(const std::vector<GpuMemoryFit>& cards, bool color) {
                                               {"step ms"},
                                               {std::string("device ") + unit.name},
                                               {std::string("least ") + unit.name}};
-  for (const GpuMemoryFit& fit : cards) {
+  for (const StrategyFitsOnGpu& fit : cards) {
     std::vector<std::string> cells = {
         fit.card.name, in(unit, fit.card.memory_bytes), "none fits", "", "", in(unit, fit.least_bytes)};
     if (fit.fastest) {
@@ -173,10 +174,10 @@ std::string several_cards(const std::vector<GpuMemoryFit>& cards, bool color) {
 }  // namespace
 
 bool GpuMemoryFitReport::any_fits() const {
-  return std::ranges::any_of(cards, [](const GpuMemoryFit& card) { return card.fastest.has_value(); });
+  return std::ranges::any_of(cards, [](const StrategyFitsOnGpu& card) { return card.fastest.has_value(); });
 }
 
-std::optional<GpuMemoryFitReport> predict_fit(const GpuMemoryFitOptions& options, SweepListener& listener) {
+std::optional<GpuMemoryFitReport> predict_fit(const GpuMemoryFitRequest& options, SweepListener& listener) {
   const process::InterruptScope interrupts;
   std::map<int64_t, RecordedShapes> recorded;  // by compute capability, which decides on kernels
   GpuMemoryFitReport report;
@@ -226,7 +227,7 @@ std::string to_text(const GpuMemoryFitReport& report, report::TerminalCapabiliti
 
 json to_json(const GpuMemoryFitReport& report) {
   json cards = json::array();
-  for (const GpuMemoryFit& fit : report.cards) {
+  for (const StrategyFitsOnGpu& fit : report.cards) {
     json strategies = json::array();
     for (const StrategyFit& row : fit.strategies)
       strategies.push_back({{"strategy", row.strategy},

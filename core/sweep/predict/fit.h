@@ -15,7 +15,7 @@
 
 namespace memtune::sweep {
 
-struct GpuMemoryFitOptions {
+struct GpuMemoryFitRequest {
   SweepSettings sweep;  // model, training and strategies; the rest is ignored
   std::vector<plan::MachineProfile> cards;
 };
@@ -28,7 +28,7 @@ struct StrategyFit {
   bool fits = false;
 };
 
-struct GpuMemoryFit {
+struct StrategyFitsOnGpu {
   plan::MachineProfile card;
   std::vector<StrategyFit> strategies;  // in the given order, then the plan, if one fits
   std::optional<plan::Plan> plan;       // the last of `strategies`; none fits if there is none
@@ -39,7 +39,7 @@ struct GpuMemoryFit {
 
 struct GpuMemoryFitReport {
   std::string title;
-  std::vector<GpuMemoryFit> cards;
+  std::vector<StrategyFitsOnGpu> cards;
   std::vector<std::string> notes;  // for the user
 
   bool any_fits() const;
@@ -47,7 +47,7 @@ struct GpuMemoryFitReport {
 
 // Throws UsageError for errors of the user, and for a model or training that shapes cannot predict; Error if the
 // process fails. Empty after a signal.
-std::optional<GpuMemoryFitReport> predict_fit(const GpuMemoryFitOptions& options, SweepListener& listener);
+std::optional<GpuMemoryFitReport> predict_fit(const GpuMemoryFitRequest& options, SweepListener& listener);
 
 // A table of strategies for one card, a row per card for several.
 std::string to_text(const GpuMemoryFitReport& report, report::TerminalCapabilities style);

@@ -16,10 +16,11 @@ namespace memtune::sweep {
 namespace {
 
 using nlohmann::json;
-using planner::RecordedBatchCosts;
+using planner::RecordedCostsAtBatchSize;
 
 // Micro-batch of the trial: from its axis, otherwise from the measured rate.
-int64_t batch_of(const TrialRecord& trial, const result::Measurement& measured, const SamplesPerOptimizerStep& size) {
+int64_t batch_of(const SweepTrialEntry& trial, const result::Measurement& measured,
+                 const SamplesPerOptimizerStep& size) {
   if (trial.batch) return *trial.batch;
   const double samples = measured.samples_per_s * measured.step_ms.median / 1000;
   return std::lround(samples / size.accumulate);
@@ -27,13 +28,13 @@ int64_t batch_of(const TrialRecord& trial, const result::Measurement& measured, 
 
 // The second batch to extrapolate with: the furthest from `first` whose step ran the same ops. If there is no such
 // batch, the fixed costs of `first` as a batch of 0 samples.
-RecordedBatchCosts second_of(std::vector<RecordedBatchCosts> others, const RecordedBatchCosts& first,
-                             const plan::ProgramFacts& program) {
-  const auto furthest = [&](const RecordedBatchCosts& a, const RecordedBatchCosts& b) {
+RecordedCostsAtBatchSize second_of(std::vector<RecordedCostsAtBatchSize> others, const RecordedCostsAtBatchSize& first,
+                                   const plan::ProgramFacts& program) {
+  const auto furthest = [&](const RecordedCostsAtBatchSize& a, const RecordedCostsAtBatchSize& b) {
     return std::abs(a.batch - first.batch) > std::abs(b.batch - first.batch);
   };
   std::ranges::stable_sort(others, furthest);
-  for (RecordedBatchCosts& other : others)
+  for (RecordedCostsAtBatchSize& other : others)
     if (planner::costs_at_batch(first, other, first.batch, first.costs.passes)) return std::move(other);
   return {0, planner::fixed_costs(program, first.costs)};
 }
@@ -42,8 +43,8 @@ RecordedBatchCosts second_of(std::vector<RecordedBatchCosts> others, const Recor
 
 // --- recorded batches ------------------------------------------------------------------------------------------------
 
-RecordedRunBatches::RecordedRunBatches(const RunDirectory& directory, const SweepRecord& record,
-                                       const TrialRecord& source, plan::RecordedOpCosts costs)
+RecordedRunBatchCosts::RecordedRunBatchCosts(const RunDirectory& directory, const SweepRecord& record,
+                                             const SweepTrialEntry& source, plan::RecordedOpCosts costs)
     : program(record.facts.program), size{record.global_batch, record.request.training.accumulate} {
   if (record.request.training.ranks > 1)
     throw UsageError("--batch: other batches cannot be predicted from a step of several ranks");
@@ -53,9 +54,9 @@ RecordedRunBatches::RecordedRunBatches(const RunDirectory& directory, const Swee
     throw UsageError("--batch: the samples of this run's inputs are not known, so other batches cannot be predicted");
   sample_tokens = measured->samples_per_s > 0 ? measured->tokens_per_s / measured->samples_per_s : 0;
   batches.push_back({first, std::move(costs)});
-  for (const TrialRecord& trial : record.trials) {
+  for (const SweepTrialEntry& trial : record.trials) {
     if (!trial.batch || trial.sequence != source.sequence) continue;
-    if (std::ranges::count(batches, *trial.batch, &RecordedBatchCosts::batch) > 0) continue;
+    if (std::ranges::count(batches, *trial.batch, &RecordedCostsAtBatchSize::batch) > 0) continue;
     if (auto other = read_costs(directory / trial.folder, program))
       batches.push_back({*trial.batch, std::move(*other)});
   }
@@ -63,10 +64,10 @@ RecordedRunBatches::RecordedRunBatches(const RunDirectory& directory, const Swee
 
 // --- another batch ---------------------------------------------------------------------------------------------------
 
-OtherBatchPrediction::OtherBatchPrediction(RecordedRunBatches recorded, int64_t batch,
+OtherBatchPrediction::OtherBatchPrediction(RecordedRunBatchCosts recorded, int64_t batch,
                                            const std::optional<planner::PlanLimits>& limits)
     : recorded_(std::move(recorded)), batch_(batch) {
-  std::vector<RecordedBatchCosts> all = std::move(recorded_.batches);
+  std::vector<RecordedCostsAtBatchSize> all = std::move(recorded_.batches);
   recorded_.batches = {all.front(), second_of({all.begin() + 1, all.end()}, all.front(), recorded_.program)};
   const int64_t step = recorded_.size.global_batch;
   if (batch > 0) {
@@ -86,14 +87,14 @@ OtherBatchPrediction::OtherBatchPrediction(RecordedRunBatches recorded, int64_t 
   const auto& [first, second] = std::pair(recorded_.batches[0], recorded_.batches[1]);
   const auto passes = static_cast<int>(recorded_.size.passes(batch_));
   costs_ = *planner::costs_at_batch(first, second, batch_, passes);
-  const auto same = std::ranges::find(all, batch_, &RecordedBatchCosts::batch);
+  const auto same = std::ranges::find(all, batch_, &RecordedCostsAtBatchSize::batch);
   if (same != all.end()) costs_ = {same->costs, same->costs, same->costs};
   program_ = planner::facts_at_batch(recorded_.program, first, {batch_, costs_.likely});
 }
 
 void OtherBatchPrediction::look_at_all(const planner::PlanLimits& limits) {
-  BatchSizePlanner predictor(recorded_.size, limits, /*disk=*/true);
-  for (const RecordedBatchCosts& one : recorded_.batches) predictor.add(one, recorded_.program);
+  BatchStepPredictor predictor(recorded_.size, limits, /*disk=*/true);
+  for (const RecordedCostsAtBatchSize& one : recorded_.batches) predictor.add(one, recorded_.program);
   std::vector<int64_t> batches = recorded_.size.batches();
   std::erase_if(batches, [&](int64_t batch) { return !is_worked_out(batch); });
   for (const BatchPrediction* each : predictor.search(batches).predictions) looked_.push_back(*each);
@@ -113,7 +114,7 @@ bool OtherBatchPrediction::is_worked_out(int64_t batch) const {
 }
 
 bool OtherBatchPrediction::was_recorded() const {
-  return std::ranges::count(recorded_.batches, batch_, &RecordedBatchCosts::batch) > 0;
+  return std::ranges::count(recorded_.batches, batch_, &RecordedCostsAtBatchSize::batch) > 0;
 }
 
 // --- texts -----------------------------------------------------------------------------------------------------------
@@ -161,7 +162,7 @@ std::vector<std::string> OtherBatchPrediction::notes() const {
 
 json OtherBatchPrediction::to_json() const {
   json recorded = json::array(), looked = json::array();
-  for (const RecordedBatchCosts& one : recorded_.batches)
+  for (const RecordedCostsAtBatchSize& one : recorded_.batches)
     if (one.batch > 0) recorded.push_back(one.batch);
   for (const BatchPrediction& one : looked_) {
     json entry = {{"batch", one.batch}, {"fits", one.step.has_value()}};

@@ -8,20 +8,20 @@
 #include <vector>
 
 #include "core/answer/run/run_directory.h"
-#include "core/plan/planner/extrapolated_cost_range.h"
+#include "core/plan/planner/batch_extrapolated_cost_range.h"
 #include "core/plan/planner/planner.h"
-#include "core/sweep/proposals/batch_size_planner.h"
+#include "core/sweep/proposals/batch_step_predictor.h"
 
 namespace memtune::sweep {
 
 // The recorded batches of a run at the sequence of `source`, which comes first.
-struct RecordedRunBatches {
+struct RecordedRunBatchCosts {
   // Throws UsageError if the run's batch is unknown or cannot change.
-  RecordedRunBatches(const RunDirectory& directory, const SweepRecord& record, const TrialRecord& source,
-                     plan::RecordedOpCosts costs);
+  RecordedRunBatchCosts(const RunDirectory& directory, const SweepRecord& record, const SweepTrialEntry& source,
+                        plan::RecordedOpCosts costs);
 
   plan::ProgramFacts program;  // of the first batch
-  std::vector<planner::RecordedBatchCosts> batches;
+  std::vector<planner::RecordedCostsAtBatchSize> batches;
   SamplesPerOptimizerStep size;
   double sample_tokens = 0;  // per sample; 0: no tokens
 };
@@ -32,9 +32,9 @@ class OtherBatchPrediction {
  public:
   // `batch` 0 finds the batch with the most samples per second whose plan fits `limits`. Throws UsageError if the
   // batch does not divide the step, or if none fits.
-  OtherBatchPrediction(RecordedRunBatches recorded, int64_t batch, const std::optional<planner::PlanLimits>& limits);
+  OtherBatchPrediction(RecordedRunBatchCosts recorded, int64_t batch, const std::optional<planner::PlanLimits>& limits);
 
-  const planner::ExtrapolatedCostRange& costs() const { return costs_; }
+  const planner::BatchExtrapolatedCostRange& costs() const { return costs_; }
   const plan::ProgramFacts& program() const { return program_; }
   int64_t batch() const { return batch_; }
 
@@ -43,7 +43,7 @@ class OtherBatchPrediction {
   nlohmann::json to_json() const;
 
  private:
-  using BatchPrediction = sweep::BatchSizePlanner::BatchPrediction;
+  using BatchPrediction = sweep::BatchStepPredictor::BatchPrediction;
 
   bool is_worked_out(int64_t batch) const;
   bool was_recorded() const;
@@ -52,11 +52,11 @@ class OtherBatchPrediction {
   std::string rate_text(const BatchPrediction& one) const;
   void look_at_all(const planner::PlanLimits& limits);
 
-  RecordedRunBatches recorded_;  // the two to extrapolate from; the second may have no samples
+  RecordedRunBatchCosts recorded_;  // the two to extrapolate from; the second may have no samples
   int64_t batch_ = 0;
   std::vector<BatchPrediction> looked_;  // that "auto" tried
   plan::ProgramFacts program_;
-  planner::ExtrapolatedCostRange costs_;
+  planner::BatchExtrapolatedCostRange costs_;
 };
 
 }  // namespace memtune::sweep

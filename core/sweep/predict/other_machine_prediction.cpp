@@ -51,7 +51,7 @@ std::string gb_per_s(double rate) { return fixed(rate, 1) + " GB/s"; }
 }  // namespace
 
 OtherMachinePrediction::OtherMachinePrediction(const SourceTargetMachineNames& names, const plan::ProgramFacts& program,
-                                               const planner::ExtrapolatedCostRange& costs,
+                                               const planner::BatchExtrapolatedCostRange& costs,
                                                const plan::TrainingSettings& training, const std::string& device,
                                                bool emulated)
     : to_(machine_flag("--machine", names.machine)),

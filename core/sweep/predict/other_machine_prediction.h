@@ -9,7 +9,7 @@
 
 #include "core/answer/report/text/plans_by_budget_report.h"
 #include "core/plan/facts/machine_profile.h"
-#include "core/plan/planner/extrapolated_cost_range.h"
+#include "core/plan/planner/batch_extrapolated_cost_range.h"
 #include "core/plan/planner/machine_scaled_cost_range.h"
 #include "core/plan/planner/planner.h"
 #include "core/plan/request/trial_request.h"
@@ -25,7 +25,7 @@ class OtherMachinePrediction {
   // `costs` were recorded on `device`, or extrapolated to a range. `emulated`: the CPU emulated the device. Throws
   // UsageError for an unknown profile, or one that lacks a rate.
   OtherMachinePrediction(const SourceTargetMachineNames& names, const plan::ProgramFacts& program,
-                         const planner::ExtrapolatedCostRange& costs, const plan::TrainingSettings& training,
+                         const planner::BatchExtrapolatedCostRange& costs, const plan::TrainingSettings& training,
                          const std::string& device, bool emulated);
   OtherMachinePrediction(const OtherMachinePrediction&) = delete;
   OtherMachinePrediction& operator=(const OtherMachinePrediction&) = delete;

@@ -28,7 +28,7 @@ struct Source {
   plan::ProgramFacts program;
   plan::RecordedOpCosts costs;
   SweepRecord record;
-  TrialRecord trial;  // whose step was recorded
+  SweepTrialEntry trial;  // whose step was recorded
   std::string title;
   report::Report report;  // of the run
   std::string device;     // it was measured on; "": unknown
@@ -40,8 +40,8 @@ Source read_source(const std::string& path) {
   const RunDirectory directory(path);
   const SweepRecord record = directory.read_record();
   if (record.command) throw UsageError("'" + path + "' is a sweep of a command: memtune cannot plan from it");
-  for (const TrialRecord& trial : record.trials) {
-    const TrialRecord& first = record.trials.front();  // facts are only known for these settings
+  for (const SweepTrialEntry& trial : record.trials) {
+    const SweepTrialEntry& first = record.trials.front();  // facts are only known for these settings
     if (trial.batch != first.batch || trial.sequence != first.sequence) continue;
     if (const auto costs = read_costs(directory / trial.folder, record.facts.program)) {
       const auto measured = directory.read_measurement(trial.folder);
@@ -92,7 +92,7 @@ std::unique_ptr<OtherBatchPrediction> other_batch(Source& source, const PlanFrom
     return {};
   }
   const auto limits = from.budgets.size() == 1 ? std::optional(limits_of(from, 0, 0).front()) : std::nullopt;
-  const RecordedRunBatches recorded(source.directory, source.record, source.trial, source.costs);
+  const RecordedRunBatchCosts recorded(source.directory, source.record, source.trial, source.costs);
   auto other = std::make_unique<OtherBatchPrediction>(recorded, *from.batch, limits);
   source.program = other->program();
   source.costs = other->costs().likely;
@@ -116,7 +116,8 @@ std::unique_ptr<OtherMachinePrediction> other_machine(Source& source, const Othe
   if (source.costs.sharded())
     throw UsageError("--machine: the run had " + std::to_string(source.costs.sharding.ranks) +
                      " ranks, and profiles of machines have no rates of collectives");
-  const auto costs = batch ? batch->costs() : planner::ExtrapolatedCostRange{source.costs, source.costs, source.costs};
+  const auto costs =
+      batch ? batch->costs() : planner::BatchExtrapolatedCostRange{source.costs, source.costs, source.costs};
   auto other = std::make_unique<OtherMachinePrediction>(names, source.program, costs, source.record.request.training,
                                                         source.device, source.emulated);
   source.costs = other->costs();

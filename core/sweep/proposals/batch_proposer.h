@@ -10,7 +10,7 @@
 // were not run.
 #pragma once
 
-#include "core/sweep/proposals/batch_size_planner.h"
+#include "core/sweep/proposals/batch_step_predictor.h"
 #include "core/sweep/proposals/trial_proposer.h"
 
 namespace memtune::sweep {

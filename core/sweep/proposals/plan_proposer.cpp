@@ -224,7 +224,7 @@ class SettingSearch {
   }
 
   void note_states(const PredictedPlan& step) {
-    const auto in_block = [](const plan::StatePlacement& one) { return one.unit != plan::kOutsideUnits; };
+    const auto in_block = [](const plan::UnitStatePlacement& one) { return one.unit != plan::kOutsideUnits; };
     const auto blocks = std::ranges::count_if(step.plan.states, in_block);
     notes_.push_back("no plan fits " + format_bytes(limits_.budget_bytes) +
                      " with all parameters and optimizer states on the device: " + step.plan.strategy +

@@ -146,10 +146,10 @@ TrialAnswer run_ranks(const plan::TrialRequest& request, const fs::path& folder,
                   [](const plan::TrialRequest& own) { return json(own); });
 }
 
-TrialAnswer run_ranks(const plan::TrainingRunRequest& request, const fs::path& folder, const std::string& name,
+TrialAnswer run_ranks(const plan::ResumableTrainingRequest& request, const fs::path& folder, const std::string& name,
                       const TrialProcessSettings& command, FileSystem& files, WorkerCoordinator* workers) {
   return run_each(request.trial, folder / name, command, files, workers, [&](const plan::TrialRequest& own) {
-    plan::TrainingRunRequest of_rank = request;
+    plan::ResumableTrainingRequest of_rank = request;
     of_rank.trial = own;
     return json(of_rank);
   });

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/base/file_system.h"
-#include "core/plan/request/training_run_request.h"
+#include "core/plan/request/resumable_training_request.h"
 #include "core/plan/request/trial_request.h"
 #include "core/sweep/trials/trial_process.h"
 
@@ -31,7 +31,7 @@ std::filesystem::path costs_of_rank(const std::filesystem::path& costs, int rank
 TrialAnswer run_ranks(const plan::TrialRequest& request, const std::filesystem::path& folder, const std::string& name,
                       const TrialProcessSettings& command, FileSystem& files, WorkerCoordinator* workers = nullptr);
 // The same for a training run with saves.
-TrialAnswer run_ranks(const plan::TrainingRunRequest& request, const std::filesystem::path& folder,
+TrialAnswer run_ranks(const plan::ResumableTrainingRequest& request, const std::filesystem::path& folder,
                       const std::string& name, const TrialProcessSettings& command, FileSystem& files,
                       WorkerCoordinator* workers = nullptr);
 

@@ -41,7 +41,7 @@ struct WorkerCoordinator::State {
 // A rank's trial that runs in another memtune process.
 class RemoteRankProcess final : public RankProcess {
  public:
-  RemoteRankProcess(WorkerCoordinator& workers, int rank, int id, RemoteRankOutputPaths to, FileSystem& files)
+  RemoteRankProcess(WorkerCoordinator& workers, int rank, int id, RemoteRankLocalOutputPaths to, FileSystem& files)
       : workers_(workers), rank_(rank), id_(id), to_(std::move(to)), files_(files), reader_({}) {}
   ~RemoteRankProcess() override {
     if (!ended_) end();
@@ -91,7 +91,7 @@ class RemoteRankProcess final : public RankProcess {
 
   WorkerCoordinator& workers_;
   const int rank_, id_;
-  const RemoteRankOutputPaths to_;
+  const RemoteRankLocalOutputPaths to_;
   FileSystem& files_;
   TrialFrameReader reader_;
   bool ended_ = false, told_ = false, others_ = false;
@@ -187,7 +187,7 @@ bool WorkerCoordinator::all_have_reference(const std::string& reference) {
   return all;
 }
 
-std::unique_ptr<RankProcess> WorkerCoordinator::start(int rank, json trial, RemoteRankOutputPaths to,
+std::unique_ptr<RankProcess> WorkerCoordinator::start(int rank, json trial, RemoteRankLocalOutputPaths to,
                                                       FileSystem& files) {
   trial["start"] = ++trials_;
   send(static_cast<size_t>(rank - 1), trial);

@@ -44,7 +44,7 @@ struct WorkerConnection {
 };
 
 // Local files for the output of a remote rank's trial.
-struct RemoteRankOutputPaths {
+struct RemoteRankLocalOutputPaths {
   std::filesystem::path log;
   std::filesystem::path costs;  // "": none
 };
@@ -71,7 +71,7 @@ class WorkerCoordinator {
 
   // Starts rank `rank`, from 1 on. `trial`: {"kind", "request", "limit_ms", "grace_ms", "fresh"}. The result refers to
   // this object. Its log and costs are written to `to` through `files`, which must outlive the trial.
-  std::unique_ptr<RankProcess> start(int rank, nlohmann::json trial, RemoteRankOutputPaths to, FileSystem& files);
+  std::unique_ptr<RankProcess> start(int rank, nlohmann::json trial, RemoteRankLocalOutputPaths to, FileSystem& files);
   // Throws Error with the first worker that is lost and why; no trial can run then.
   void check() const;
   // Makes the workers exit with `code`. Only the first call counts.

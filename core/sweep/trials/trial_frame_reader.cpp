@@ -18,7 +18,7 @@ InspectedModel read_facts(const json& frame) {
   facts.program = frame.at("facts").get<plan::ProgramFacts>();
   facts.inputs = frame.at("inputs").get<std::vector<std::string>>();
   facts.loss = frame.at("loss").get<std::string>();
-  facts.origin = frame.at("origin").get<trace::TraceProvenance>();
+  facts.origin = frame.at("origin").get<trace::RunProvenance>();
   return facts;
 }
 
@@ -41,11 +41,11 @@ ProcessFailure read_failure(const json& frame) {
 std::optional<TrialAnswer> read_answer(const std::string& kind, const json& frame) {
   if (kind == "facts") return read_facts(frame);
   if (kind == "result") return frame.at("measurement").get<result::Measurement>();
-  if (kind == "trained") return frame.at("training").get<result::TrainingRunResult>();
+  if (kind == "trained") return frame.at("training").get<result::ResumableTrainingResult>();
   if (kind == "saves") return frame.at("saves").get<result::StateSaveMeasurement>();
   if (kind == "doctor") return read_checks(frame);
   if (kind == "machine") return frame.at("machine").get<plan::MachineProfile>();
-  if (kind == "announced") return RendezvousEntry{frame.at("text")};
+  if (kind == "announced") return ReceivedRendezvousText{frame.at("text")};
   if (kind == "usage") return ReceivedUsageError{frame.at("message")};
   if (kind == "rank") return PeerRankFailure{frame.at("timed_out"), frame.at("message")};
   if (kind == "error") return read_failure(frame);

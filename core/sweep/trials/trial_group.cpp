@@ -21,7 +21,7 @@ constexpr milliseconds kMinTick{1};     // to poll one rank
 constexpr milliseconds kOthersDrainTime{1000};
 
 bool worked(const TrialAnswer& answer) {
-  if (std::holds_alternative<result::TrainingRunResult>(answer)) return true;
+  if (std::holds_alternative<result::ResumableTrainingResult>(answer)) return true;
   if (const auto* saves = std::get_if<result::StateSaveMeasurement>(&answer)) return saves->outcome == Outcome::ok;
   const auto* measurement = std::get_if<result::Measurement>(&answer);
   return measurement && (measurement->outcome == Outcome::ok || measurement->outcome == Outcome::mismatch ||
@@ -78,7 +78,7 @@ class TrialGroup {
 
   TrialAnswer of_all() const {
     if (const auto all = all_of<result::Measurement>()) return result::merge_ranks(*all);
-    if (const auto all = all_of<result::TrainingRunResult>()) return result::merge_ranks(*all);
+    if (const auto all = all_of<result::ResumableTrainingResult>()) return result::merge_ranks(*all);
     return ProcessFailure{Outcome::error, "the ranks gave different kinds of answers"};
   }
 

@@ -20,7 +20,7 @@
 #include "core/record/measurement/measurement.h"
 #include "core/record/measurement/state_save_measurement.h"
 #include "core/record/measurement/training.h"
-#include "core/record/trace/trace_provenance.h"
+#include "core/record/trace/run_provenance.h"
 
 namespace memtune::sweep {
 
@@ -47,15 +47,15 @@ struct PeerRankFailure {
 };
 
 // The text that rank 0 published in the store of torchrun's agent.
-struct RendezvousEntry {
+struct ReceivedRendezvousText {
   std::string text;
 };
 
 using process::ProcessFailure;  // the process ended without an answer
 
-using TrialAnswer = std::variant<InspectedModel, result::Measurement, result::TrainingRunResult,
+using TrialAnswer = std::variant<InspectedModel, result::Measurement, result::ResumableTrainingResult,
                                  result::StateSaveMeasurement, std::vector<ReceivedDoctorCheck>, plan::MachineProfile,
-                                 ReceivedUsageError, PeerRankFailure, RendezvousEntry, ProcessFailure>;
+                                 ReceivedUsageError, PeerRankFailure, ReceivedRendezvousText, ProcessFailure>;
 
 class PrestartedTrialProcess;
 

@@ -28,7 +28,7 @@ std::vector<const TrialRow*> rows_with(const Report& report, bool (*wanted)(cons
   return rows;
 }
 
-ChartFrame frame_for(size_t rows, double left, double right) {
+PlotAreaRect frame_for(size_t rows, double left, double right) {
   return {left, kTop, right, kTop + kRow * static_cast<double>(rows)};
 }
 
@@ -54,7 +54,7 @@ double longest_bar(const std::vector<const TrialRow*>& rows) {
 }
 
 void put_step(SvgWriter& svg, const AxisScale& x, double middle, const TrialRow& row) {
-  const result::StepTime& time = row.measurement.step_ms;
+  const result::StepTimeStats& time = row.measurement.step_ms;
   const bool cut = time.median > x.high;
   const double end = x(std::min(time.median, x.high));
   const std::string half = " ± " + fixed((time.high - time.low) / 2, 1);
@@ -106,7 +106,7 @@ void put_bytes(SvgWriter& svg, const AxisScale& x, double middle, const Transfer
 std::string step_chart(const Report& report) {
   const auto rows = rows_with(report, [](const Measurement& m) { return m.step_ms.median > 0; });
   if (rows.empty()) return "";
-  const ChartFrame frame = frame_for(rows.size(), kLabels, kChartWidth - 108);
+  const PlotAreaRect frame = frame_for(rows.size(), kLabels, kChartWidth - 108);
   SvgWriter svg(kChartWidth, static_cast<int>(frame.bottom) + 42, "Step time of every trial");
   const AxisScale x{0, longest_bar(rows), frame.left, frame.right};
   put_x_axis(svg, frame, x, "step ms, with the 95 % interval of the median");
@@ -129,8 +129,8 @@ std::string overlap_chart(const Report& report) {
   }
   const ByteDisplayUnit unit = unit_for(static_cast<int64_t>(most_bytes));
   const double middle = (kLabels + kChartWidth - 16) / 2 + 40;
-  const ChartFrame times = frame_for(rows.size(), kLabels, middle - 40);
-  const ChartFrame sizes = frame_for(rows.size(), middle, kChartWidth - 16);
+  const PlotAreaRect times = frame_for(rows.size(), kLabels, middle - 40);
+  const PlotAreaRect sizes = frame_for(rows.size(), middle, kChartWidth - 16);
   SvgWriter svg(kChartWidth, static_cast<int>(times.bottom) + (disk ? 86 : 68),
                 "Copies between device and host: time hidden, bytes copied");
   const AxisScale ms{0, std::max(most_ms, 1e-3) * 1.04, times.left, times.right};

@@ -4,7 +4,7 @@
 
 namespace memtune::report {
 
-void put_x_axis(SvgWriter& svg, const ChartFrame& frame, const AxisScale& scale, const std::string& title) {
+void put_x_axis(SvgWriter& svg, const PlotAreaRect& frame, const AxisScale& scale, const std::string& title) {
   constexpr double kTick = 34;  // room for a number and a gap
   const AxisTicks ticks =
       round_ticks(scale.low, scale.high, std::clamp(static_cast<int>((frame.right - frame.left) / kTick), 3, 9));
@@ -16,7 +16,7 @@ void put_x_axis(SvgWriter& svg, const ChartFrame& frame, const AxisScale& scale,
   svg.text({frame.right, frame.bottom + 34}, title, TextAnchor::end, "name");
 }
 
-void put_y_axis(SvgWriter& svg, const ChartFrame& frame, const AxisScale& scale, const std::string& title) {
+void put_y_axis(SvgWriter& svg, const PlotAreaRect& frame, const AxisScale& scale, const std::string& title) {
   const AxisTicks ticks = round_ticks(scale.low, scale.high, 7);
   for (double value : ticks.values) {
     svg.line({frame.left, scale(value)}, {frame.right, scale(value)}, "grid");

@@ -128,7 +128,7 @@ class MemoryChart {
 
   const StackedMemorySeries& stack_;
   SvgWriter svg_;
-  ChartFrame frame_;
+  PlotAreaRect frame_;
   ByteDisplayUnit unit_{"GiB", 1};
   AxisScale x_, y_;
   double budget_ = 0;

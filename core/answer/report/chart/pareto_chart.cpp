@@ -150,7 +150,7 @@ class ParetoChart {
 
   const ParetoPlot& plot_;
   SvgWriter svg_;
-  ChartFrame frame_;
+  PlotAreaRect frame_;
   AxisScale x_, y_;
   std::vector<std::vector<Point>> lines_;  // labels avoid these
 };

@@ -93,7 +93,7 @@ class Page {
     if (said.head.empty()) return;
     open_section(said.head, said.good ? "advice" : "advice none");
     text_ += "<p>" + escape(said.text) + "</p>\n";
-    for (const TrainerSettingsOrPlanAnswer& alternative : alternatives(report_))
+    for (const SettingsOrPlanAlternative& alternative : alternatives(report_))
       text_ += "<p><b>" + escape(alternative.head) + ":</b> " + escape(alternative.text) + "</p>\n";
     if (const std::string gained = gain_text(report_); !gained.empty())
       text_ += "<p><b>Gained:</b> " + escape(gained) + "</p>\n";

@@ -79,7 +79,7 @@ class Writer {
 
   std::string origin() const {
     std::string text;
-    const trace::TraceProvenance& from = trace_.origin;
+    const trace::RunProvenance& from = trace_.origin;
     for (const auto& [name, value] : {std::pair("written", &from.written),
                                       {"command", &from.command},
                                       {"model", &from.model},
@@ -160,7 +160,7 @@ class Writer {
   }
 
   void put_event(const trace::TraceEvent& event, int thread, int64_t stream) {
-    const bool step = event.region.kind == trace::RegionKind::step;
+    const bool step = event.region.kind == trace::RegionLevel::step;
     const std::string name =
         step ? "step #" + std::to_string(steps_[trace_.tracks[event.track].rank]++) : slice_name(trace_, event);
     const std::string what = R"("cat":")" + std::string(slice_category(event)) + R"(","name":)" + quoted(name) + "," +

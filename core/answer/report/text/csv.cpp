@@ -103,7 +103,7 @@ void put_predicted(Line& line, const TrialRow& row) {
   error(peak_error(row));
 }
 
-std::string csv_line(const TrialRow& row, const trace::TraceProvenance& origin, bool predicted) {
+std::string csv_line(const TrialRow& row, const trace::RunProvenance& origin, bool predicted) {
   const result::Measurement& m = row.measurement;
   Line line;
   line.text(m.strategy);

@@ -63,7 +63,7 @@ void put_ways(const Report& report, nlohmann::json& json) {
   json["trainer"] = report.trainer;
   if (!report.no_plan.empty()) json["no_plan"] = report.no_plan;
   json["ways"] = nlohmann::json::array();
-  for (const TrainerSettingsOrPlanAnswer& alternative : alternatives(report)) {
+  for (const SettingsOrPlanAlternative& alternative : alternatives(report)) {
     nlohmann::json& each = json["ways"].emplace_back(nlohmann::json{
         {"by", alternative.by_plan ? "python" : "keys"}, {"fits", alternative.fits}, {"text", alternative.text}});
     if (!alternative.row) continue;
@@ -173,7 +173,7 @@ Report from_json_text(const std::string& text, const std::string& what) try {
   }
   report.device = json.value("device", "");
   report.settings = json.value("settings", "");
-  if (json.contains("origin")) report.origin = json.at("origin").get<trace::TraceProvenance>();
+  if (json.contains("origin")) report.origin = json.at("origin").get<trace::RunProvenance>();
   report.reference = json.value("reference", "none");
   report.emulated = json.value("emulated", false);
   if (json.contains("frontiers")) json.at("frontiers").get_to(report.frontiers);

@@ -113,7 +113,7 @@ class Markdown {
   void put_verdict() {
     const RecommendationText said = verdict(report_);
     if (!said.head.empty()) text_ += "\n**" + said.head + ":** " + plain(said.text) + "\n";
-    for (const TrainerSettingsOrPlanAnswer& alternative : alternatives(report_))
+    for (const SettingsOrPlanAlternative& alternative : alternatives(report_))
       text_ += "\n**" + plain(alternative.head) + ":** " + plain(alternative.text) + "\n";
     if (const std::string gained = gain_text(report_); !gained.empty())
       text_ += "\n**Gained:** " + plain(gained) + "\n";

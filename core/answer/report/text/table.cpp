@@ -147,7 +147,7 @@ class Table {
     if (said.head.empty()) return;
     text_ += "\n";
     put_text(" " + said.head + ": ", said.text, said.good ? TextStyle::good : TextStyle::bad);
-    for (const TrainerSettingsOrPlanAnswer& alternative : alternatives(report_))
+    for (const SettingsOrPlanAlternative& alternative : alternatives(report_))
       put_text(" " + alternative.head + ": ", alternative.text, alternative.fits ? TextStyle::good : TextStyle::bad);
     if (const std::string gained = gain_text(report_); !gained.empty()) put_text(" Gained: ", gained, TextStyle::good);
     if (const std::string more = more_memory_text(report_); !more.empty())

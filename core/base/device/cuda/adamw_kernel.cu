@@ -48,13 +48,14 @@ __device__ float part_of(float number, float inverse) {
   return isnan(part) ? 0 : fminf(fmaxf(part, -1), 1);
 }
 
-__device__ void unpack(const QuantizedMoment& moment, const Map& map, int64_t begin, int64_t left, float (&to)[kEach]) {
+__device__ void unpack(const QuantizedMomentPointers& moment, const Map& map, int64_t begin, int64_t left,
+                       float (&to)[kEach]) {
   const Several<uint8_t> bytes = read(moment.bytes + begin, left);
   const float largest = moment.largest[begin / kNumbers];
   for (int i = 0; i < kEach; ++i) to[i] = i < left ? map.values[bytes.numbers[i]] * largest : 0;
 }
 
-__device__ void pack(const float (&from)[kEach], const QuantizedMoment& moment, const Map& map, int64_t begin,
+__device__ void pack(const float (&from)[kEach], const QuantizedMomentPointers& moment, const Map& map, int64_t begin,
                      int64_t left) {
   float largest = 0;
   for (int i = 0; i < kEach; ++i)

@@ -26,7 +26,7 @@
 #include "core/base/device/cuda/cuda_event.h"
 #include "core/base/device/device.h"
 #include "core/base/device/nvml.h"
-#include "core/base/device/pageable_slab.h"
+#include "core/base/device/pageable_host_buffer.h"
 #include "core/base/device/redundant_stream_wait_filter.h"
 #include "core/base/error.h"
 
@@ -141,9 +141,9 @@ int numa_node(int device) {
   return node;
 }
 
-class PinnedSlab final : public HostBuffer {
+class PinnedHostBuffer final : public HostBuffer {
  public:
-  PinnedSlab(int64_t bytes, int node) : bytes_(bytes) {
+  PinnedHostBuffer(int64_t bytes, int node) : bytes_(bytes) {
     NumaPreference preference(node);
     // Adds a page, because the driver aligns small blocks to less than a page.
     const cudaError_t status = cudaHostAlloc(&block_, static_cast<size_t>(bytes) + kPage, cudaHostAllocDefault);
@@ -155,9 +155,9 @@ class PinnedSlab final : public HostBuffer {
     const auto address = reinterpret_cast<uintptr_t>(block_);
     data_ = static_cast<char*>(block_) + (kPage - address % kPage) % kPage;
   }
-  ~PinnedSlab() override { (void)cudaFreeHost(block_); }
-  PinnedSlab(const PinnedSlab&) = delete;
-  PinnedSlab& operator=(const PinnedSlab&) = delete;
+  ~PinnedHostBuffer() override { (void)cudaFreeHost(block_); }
+  PinnedHostBuffer(const PinnedHostBuffer&) = delete;
+  PinnedHostBuffer& operator=(const PinnedHostBuffer&) = delete;
 
   char* data() override { return data_; }
   int64_t bytes() const override { return bytes_; }
@@ -272,8 +272,8 @@ class CudaDevice final : public Device {
   int64_t total_bytes() const override { return total_bytes_; }
 
   std::unique_ptr<HostBuffer> allocate_host(int64_t bytes, bool pinned = true) override {
-    if (!pinned) return std::make_unique<PageableSlab>(bytes);
-    return std::make_unique<PinnedSlab>(bytes, numa_node_);
+    if (!pinned) return std::make_unique<PageableHostBuffer>(bytes);
+    return std::make_unique<PinnedHostBuffer>(bytes, numa_node_);
   }
 
   void copy(void* to, const void* from, int64_t bytes, CopyDirection direction, StreamKind stream) override {

@@ -9,7 +9,7 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/model/frontend/adapter/lora_weight_provider.h"
+#include "core/model/frontend/adapter/lora_factor_provider.h"
 #include "core/model/frontend/adapter/op_to_linear_layer_map.h"
 #include "core/model/frontend/emitter.h"
 
@@ -237,7 +237,7 @@ class LoraWriter {
   const model::LoraConfig& lora_;
   OpToLinearLayerMap layers_;
   Emitter emit_;
-  LoraWeightProvider factors_;
+  LoraFactorProvider factors_;
   std::map<std::string, std::pair<Value, Value>> adapted_;  // by path of the layer
   std::set<program::Slot> biased_;                          // results that lack their layer's bias
   std::map<program::Slot, std::pair<LinearLayer, Value>>

@@ -9,17 +9,17 @@
 namespace memtune::frontend {
 namespace {
 
+using model::ParsedPt2Program;
 using model::Pt2Argument;
 using model::Pt2ArgumentKind;
 using model::Pt2Input;
 using model::Pt2OutputTree;
-using model::Pt2Program;
 using program::OutputTree;
 using program::Program;
 
 class ProgramWriter {
  public:
-  ProgramWriter(const Pt2Program& exported, const ExportedWeights& weights, const LoweringOptions& source)
+  ProgramWriter(const ParsedPt2Program& exported, const ExportedWeights& weights, const LoweringOptions& source)
       : exported_(exported), weights_(weights), given_(source.model.arguments), nodes_(program_, source) {}
 
   Program write() {
@@ -88,7 +88,7 @@ class ProgramWriter {
     return {nodes_.values().plain(output).slot, type, {}};
   }
 
-  const Pt2Program& exported_;
+  const ParsedPt2Program& exported_;
   const ExportedWeights& weights_;
   const std::vector<std::string>& given_;  // numbers, "steps=3"
   Program program_;
@@ -98,7 +98,7 @@ class ProgramWriter {
 
 }  // namespace
 
-Program write_program(const Pt2Program& exported, const ExportedWeights& weights, const LoweringOptions& source) {
+Program write_program(const ParsedPt2Program& exported, const ExportedWeights& weights, const LoweringOptions& source) {
   return ProgramWriter(exported, weights, source).write();
 }
 

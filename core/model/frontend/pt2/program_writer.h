@@ -3,13 +3,13 @@
 
 #include "core/model/frontend/front_end.h"
 #include "core/model/frontend/pt2/exported_weights.h"
-#include "core/model/pt2/pt2_program.h"
+#include "core/model/pt2/parsed_pt2_program.h"
 
 namespace memtune::frontend {
 
 // Writes for the source's device. Inputs that are numbers get the source's values. Throws UsageError without the
 // model's path.
-program::Program write_program(const model::Pt2Program& exported, const ExportedWeights& weights,
+program::Program write_program(const model::ParsedPt2Program& exported, const ExportedWeights& weights,
                                const LoweringOptions& source);
 
 }  // namespace memtune::frontend

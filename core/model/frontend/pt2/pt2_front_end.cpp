@@ -32,7 +32,7 @@ void check_is_trainable(const LoweringOptions& source, const program::ModelState
 
 program::Program lower_archive(const LoweringOptions& source) {
   const model::Pt2Archive archive(source.model.path);
-  const model::Pt2Program exported = model::read_pt2_program(archive);
+  const model::ParsedPt2Program exported = model::read_pt2_program(archive);
   const ExportedWeights weights(archive, exported.tensors, source.device);
   program::Program program = write_program(exported, weights, source);
   program.kind = "exported";

@@ -7,7 +7,7 @@ namespace memtune::frontend {
 
 class Pt2FrontEnd final : public FrontEnd {
  public:
-  bool claims(const ModelProbeResult& probe) const override { return probe.file.exported; }
+  bool claims(const DetectedModelSource& probe) const override { return probe.file.exported; }
   program::Program lower(const LoweringOptions& source) const override;
 };
 

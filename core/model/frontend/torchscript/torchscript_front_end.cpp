@@ -16,7 +16,7 @@ const char* const kCastsOfTrace = "traced: casts to a dtype that were recorded s
 
 }  // namespace
 
-bool TorchScriptFrontEnd::claims(const ModelProbeResult& probe) const {
+bool TorchScriptFrontEnd::claims(const DetectedModelSource& probe) const {
   return !probe.has_config() && !probe.file.exported && probe.file.unusable_reason.empty();
 }
 

@@ -7,7 +7,7 @@ namespace memtune::frontend {
 
 class TorchScriptFrontEnd final : public FrontEnd {
  public:
-  bool claims(const ModelProbeResult& probe) const override;
+  bool claims(const DetectedModelSource& probe) const override;
   program::Program lower(const LoweringOptions& source) const override;
 };
 

@@ -400,7 +400,7 @@ class AttentionWriter {
   DecoderOpEmitter& parts_;
   Emitter& emit_;
   const model::TransformersConfig& config_;
-  const model::TransformersFamily& family_;
+  const model::TransformersFamilyConventions& family_;
   std::string path_;
   std::optional<Value> gate_;  // of the output, [batch, length, heads * width]
 };

@@ -44,7 +44,7 @@ class DecoderOpEmitter {
   const model::TransformersConfig& config() const { return layer_ ? *layer_ : config_; }
   // What config() returns from now on; null: the model's config again. The caller keeps it alive.
   void set_layer(const model::TransformersConfig* layer) { layer_ = layer; }
-  const model::TransformersFamily& family() const { return config_.family; }
+  const model::TransformersFamilyConventions& family() const { return config_.family; }
   const DecoderOptions& setting() const { return setting_; }
   at::ScalarType dtype() const { return dtype_; }
   c10::Device device() const { return device_; }

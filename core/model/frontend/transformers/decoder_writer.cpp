@@ -189,7 +189,7 @@ class DecoderWriter {
   Value loss_of_labels(Value scores) {
     const auto [count, regression] = *config_.classifier;
     const Value labels = emit_.input("labels");
-    model::InputDescription described{"labels", regression ? name_of(parts_.dtype()) : "int64", {{2, "rows"}}};
+    model::InputTensorDescription described{"labels", regression ? name_of(parts_.dtype()) : "int64", {{2, "rows"}}};
     if (regression && count > 1) described.dimensions.push_back({count, ""});
     for (int64_t i = 0; i < count && !regression; ++i) described.sample.push_back(i);
     emit_.describe_input(std::move(described));
@@ -350,7 +350,7 @@ class DecoderWriter {
   DecoderOpEmitter parts_;
   Emitter& emit_;
   const model::TransformersConfig& config_;
-  const model::TransformersFamily& family_;
+  const model::TransformersFamilyConventions& family_;
   TransformersWeightProvider& weights_;
   std::optional<Value> documents_, ends_;  // of a packed row: positions; starts and end of documents
   std::optional<Value> padding_;

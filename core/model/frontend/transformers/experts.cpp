@@ -9,7 +9,7 @@ namespace memtune::frontend {
 namespace {
 
 using c10::IValue;
-using model::SharedExpertKind;
+using model::SharedExpertOrder;
 
 // Sorts tokens by expert and computes two grouped products over all experts: transformers' "grouped_mm".
 class ExpertsWriter {
@@ -26,7 +26,7 @@ class ExpertsWriter {
   Value write(Value x) {
     if (names_.layout == model::ExpertMlpKind::of_all_tokens) return block_of_all_tokens(x);
     const Value y = block(x);
-    if (!shares(SharedExpertKind::beside)) return y;
+    if (!shares(SharedExpertOrder::beside)) return y;
     return parts_.plus(y, write_mlp(parts_, x, layer_ + "." + std::string(names_.shared), experts_.shared_width));
   }
 
@@ -43,26 +43,26 @@ class ExpertsWriter {
   }
 
  private:
-  bool shares(SharedExpertKind how) const { return experts_.shared_width > 0 && names_.sharing == how; }
+  bool shares(SharedExpertOrder how) const { return experts_.shared_width > 0 && names_.sharing == how; }
 
   Value block(Value x) {
     const Emitter::InRegion region(emit_, path_, parts_.type(names_.block_class));
     Value before;
-    if (shares(SharedExpertKind::before)) before = shared(x);
+    if (shares(SharedExpertOrder::before)) before = shared(x);
     // The router of families with groups views the input by itself, which gives another sum of gradients.
     const bool apart = names_.routing == model::RouterKind::sigmoid_in_groups ||
                        names_.routing == model::RouterKind::softmax_in_groups;
     ChosenExperts routed;
     if (apart) routed = write_router(parts_, parts_.rows(x, config_.hidden), path_);
     const Value rows = parts_.rows(x, config_.hidden);
-    if (shares(SharedExpertKind::gated) || shares(SharedExpertKind::first)) before = shared(rows);
+    if (shares(SharedExpertOrder::gated) || shares(SharedExpertOrder::first)) before = shared(rows);
     if (!apart) routed = write_router(parts_, rows, path_);
     Value y = mixed(rows, routed.weights, routed.experts);
-    if (shares(SharedExpertKind::gated)) y = parts_.plus(y, parts_.multiply(shared_part(rows), before));
-    if (shares(SharedExpertKind::first)) y = parts_.plus(y, before);
+    if (shares(SharedExpertOrder::gated)) y = parts_.plus(y, parts_.multiply(shared_part(rows), before));
+    if (shares(SharedExpertOrder::first)) y = parts_.plus(y, before);
     y = parts_.reshaped(y, parts_.shape({config_.hidden}));
-    if (shares(SharedExpertKind::before)) return parts_.plus(y, before);
-    return shares(SharedExpertKind::after) ? parts_.plus(y, shared(x)) : y;
+    if (shares(SharedExpertOrder::before)) return parts_.plus(y, before);
+    return shares(SharedExpertOrder::after) ? parts_.plus(y, shared(x)) : y;
   }
 
   Value block_of_all_tokens(Value x) {

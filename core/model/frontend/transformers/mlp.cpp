@@ -28,7 +28,7 @@ Value sparse(DecoderOpEmitter& parts, Value x, double part) {
 
 Value write_mlp(DecoderOpEmitter& parts, Value x, const std::string& path, int64_t width) {
   const model::TransformersConfig& config = parts.config();
-  const model::TransformersFamily& family = parts.family();
+  const model::TransformersFamilyConventions& family = parts.family();
   Emitter& emit = parts.emit();
   std::optional<Emitter::InRegion> region;
   if (!family.modules.mlp.empty()) region.emplace(emit, path, parts.type("MLP"));

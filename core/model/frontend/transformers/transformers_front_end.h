@@ -8,7 +8,7 @@ namespace memtune::frontend {
 
 class TransformersFrontEnd final : public FrontEnd {
  public:
-  bool claims(const ModelProbeResult& probe) const override { return probe.has_config(); }
+  bool claims(const DetectedModelSource& probe) const override { return probe.has_config(); }
   program::Program lower(const LoweringOptions& source) const override;
 };
 

@@ -23,7 +23,7 @@ TransformersWeightProvider::TransformersWeightProvider(const std::vector<std::fi
     for (const safetensors::TensorEntry& entry : files_.back()->entries())
       places_[entry.name] = {files_.back().get(), &entry};
   }
-  const model::TransformersFamily& family = config.family;
+  const model::TransformersFamilyConventions& family = config.family;
   renamed_ = {{std::string(family.modules.base) + ".", ""},  // saved without the head
               {"lm_head.", std::string(family.modules.stored_head) + "."},
               {".mlp.", c10::str(".", family.experts.stored, ".")}};
