@@ -29,6 +29,8 @@
 namespace memtune::trial {
 namespace {
 
+constexpr int kAnyCapability = 80;  // what attention saves differs by a few bytes
+
 // Around the forward and the loss, as in trainers; the backward follows the forward's dtypes. "": unchanged.
 ops::AutocastState autocast_of(const std::string& dtype, c10::DeviceType device) {
   if (dtype.empty()) return ops::AutocastState::now(device);
@@ -87,6 +89,8 @@ LoadedModelAndBatch::LoadedModelAndBatch(const plan::TrialRequest& request, Tens
   if (loss_ == frontend::LossKind::embedding) model = frontend::in_columns(std::move(model));
   if (const int capability = device::shape_capability(training.device); capability >= 0)
     step::use_cuda_kernels(model, capability);
+  else if (tensors == TensorMode::shapes_only && device::torch_device(*device_).is_cuda())
+    step::use_cuda_kernels(model, kAnyCapability);
   else if (tensors == TensorMode::shapes_only)
     step::use_cpu_attention_kernels(model);
   const std::string target = frontend::choose_target(request.model, training, loss_, model.inputs);
@@ -110,7 +114,7 @@ void LoadedModelAndBatch::survey() {
   program::BufferAndRngStateGuard restore(program_->state, device::torch_device(*device_));
   try {
     plan::ProgramFacts measured = facts_;
-    const c10::DeviceType type = device::torch_device(*device_).type();
+    const c10::DeviceType type = place_.type();
     step::OpBytesAndFlopsProfiler survey(*program_, measured, type);
     ops::AutocastScope autocast(type, autocast_of(request_.training.autocast, type));
     autograd::SavedTensorHooksScope hooks(&survey);

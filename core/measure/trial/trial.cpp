@@ -347,7 +347,14 @@ std::unique_ptr<LoadedModelAndBatch> surveyed(const plan::TrialRequest& request)
     } catch (const c10::Error&) {
       // Some op has to run, or the model rejects its inputs, which a session with values reports.
     }
-  auto session = std::make_unique<LoadedModelAndBatch>(request);
+  try {
+    auto session = std::make_unique<LoadedModelAndBatch>(request);
+    session->survey();
+    return session;
+  } catch (const c10::OutOfMemoryError&) {  // a trial can still offload the parameters, or says what it lacks
+    if (!frontend::probe(request.model).has_config()) throw;
+  }
+  auto session = std::make_unique<LoadedModelAndBatch>(request, TensorMode::shapes_only);
   session->survey();
   return session;
 }
