@@ -69,6 +69,7 @@ constexpr int64_t kUnmodelledShare = 64;
 constexpr int64_t kUnusedPages = int64_t{320} << 20, kUnusedShare = 64;  // not more than a 64th of the budget
 
 constexpr double kWorthMore = 0.995;  // a plan that offloads more states takes less than this part of another's time
+constexpr double kSlow = 1.3;         // of the lower bound: a step slower than with all activations recomputed
 constexpr int kShares = 4;            // offloaded are the states of a quarter of the blocks, of two, three, all
 
 // Blocks apart from each other give their copies most time.
@@ -241,7 +242,16 @@ std::optional<PredictedPlan> Planner::plan(const PlanLimits& limits, const std::
   };
   std::optional<PredictedPlan> planned = plan_of(false);
   if (!planned) planned = plan_with_retries(limits, name);
-  return planned ? std::move(planned) : plan_of(true);
+  if (planned && !is_slow(*planned)) return planned;
+  std::optional<PredictedPlan> offloading = plan_of(true);
+  if (!planned) return offloading;
+  const bool faster = offloading && offloading->predicted.step_ms < kWorthMore * planned->predicted.step_ms;
+  return faster ? std::move(offloading) : std::move(planned);
+}
+
+// Activations give way to parameters and optimizer states that no op needs: then these are worth offloading, too.
+bool Planner::is_slow(const PredictedPlan& step) const {
+  return tiers_.states && step.predicted.step_ms > kSlow * step.least_ms;
 }
 
 // With expandable segments, free memory in pieces only costs time: the allocator gives it back and takes it again in
@@ -338,6 +348,11 @@ PredictedPlan Planner::least_memory(PlanLimits limits, const std::string& name) 
   return planned(smallest, limits, name, scores_);
 }
 
+void Planner::take_faster(std::optional<PredictedPlan>& best, std::optional<PredictedPlan> step) const {
+  const double worth = step && offloads_states(step->choice) ? kWorthMore : 1;
+  if (step && (!best || step->predicted.step_ms < worth * best->predicted.step_ms)) best = std::move(step);
+}
+
 // Searches run in parallel, one for each limit and variant. Each starts from the current scores, so its result does not
 // depend on the others.
 std::vector<Planner::FittingPlans> Planner::search(std::span<const PlanLimits> limits,
@@ -357,10 +372,6 @@ std::vector<Planner::FittingPlans> Planner::search(std::span<const PlanLimits> l
       searches.push_back(std::async(std::launch::deferred, run));
     }
   }
-  const auto take_faster = [this](std::optional<PredictedPlan>& best, std::optional<PredictedPlan> step) {
-    const double worth = step && offloads_states(step->choice) ? kWorthMore : 1;
-    if (step && (!best || step->predicted.step_ms < worth * best->predicted.step_ms)) best = std::move(step);
-  };
   std::vector<FittingPlans> plans(limits.size());
   for (size_t i = 0; i < found.size(); ++i) {
     if (begin && i % sizes == 0) begin(i / sizes);
@@ -373,8 +384,8 @@ std::vector<Planner::FittingPlans> Planner::search(std::span<const PlanLimits> l
 }
 
 // A search for one budget may find a better plan for another budget. Each budget therefore takes the best plan of all
-// searches. None is slower than the next tighter one, whose plan fits it too. Budgets that no plan fits are searched
-// again, for plans that offload parameters and optimizer states. No other budget takes one of these.
+// searches. None is slower than the next tighter one, whose plan fits it too. Budgets that no plan fits, or only a slow
+// one, are searched again, for plans that offload parameters and optimizer states.
 std::vector<std::optional<PredictedPlan>> Planner::plan_budgets(std::span<const PlanLimits> limits,
                                                                 const NamePlan& name,
                                                                 const std::function<void(size_t)>& begin) const {
@@ -383,25 +394,31 @@ std::vector<std::optional<PredictedPlan>> Planner::plan_budgets(std::span<const 
   std::vector<size_t> tight;
   std::vector<PlanLimits> tight_limits;
   for (size_t i = 0; i < limits.size(); ++i) {
-    if (!fitting[i].none() || (plans[i] = plan_with_retries(limits[i], name(limits[i])))) continue;
+    if (fitting[i].none() && (plans[i] = plan_with_retries(limits[i], name(limits[i]))) && !is_slow(*plans[i]))
+      continue;
+    const std::optional<PredictedPlan>& found = fitting[i].safe ? fitting[i].safe : fitting[i].tight;
+    if (found && !is_slow(*found)) continue;
     tight.push_back(i);
     tight_limits.push_back(limits[i]);
   }
   std::vector<FittingPlans> offloading = search(tight_limits, variants(true), name, true, {});
-  for (size_t i = 0; i < tight.size(); ++i) fitting[tight[i]] = std::move(offloading[i]);
+  for (size_t i = 0; i < tight.size(); ++i) {
+    FittingPlans& found = fitting[tight[i]];
+    take_faster(found.tight, std::move(offloading[i].tight));
+    take_faster(found.safe, std::move(offloading[i].safe));
+  }
   std::vector<size_t> upwards(limits.size());
   std::iota(upwards.begin(), upwards.end(), size_t{0});
   std::ranges::stable_sort(upwards, {}, [&](size_t i) { return limits[i].budget_bytes; });
   std::optional<Choice> below;
   for (const size_t i : upwards) {
     FittingPlans& found = fitting[i];
-    const bool is_tight = std::ranges::count(tight, i) > 0;
-    std::vector<Choice> known;
-    if (!is_tight) known = PlanSearch(*this, limits[i], scores_).known(kMaxOnDevice);
+    std::vector<Choice> known = PlanSearch(*this, limits[i], scores_).known(kMaxOnDevice);
     if (below) known.push_back(*below);
     std::erase_if(known, [&](const Choice& choice) {
-      return !limits[i].satisfied_by(score(choice)) || offloads_states(choice) != is_tight ||
-             (found.safe && score(choice).step_ms >= (is_tight ? kWorthMore : 1) * found.safe->predicted.step_ms);
+      const double worth = offloads_states(choice) ? kWorthMore : 1;
+      return !limits[i].satisfied_by(score(choice)) ||
+             (found.safe && score(choice).step_ms >= worth * found.safe->predicted.step_ms);
     });
     FittingPlans others;
     take_fitting(known, limits[i], name(limits[i]), scores_, others);

@@ -9,7 +9,7 @@
 // search for another budget starts with them. A search takes a few seconds for 48 blocks. Several budgets, and sizes of
 // the stash, are searched in parallel.
 //
-// Parameters and optimizer states are offloaded only if no plan fits with all of them on the device: Placement.
+// Parameters and optimizer states are offloaded only if no plan, or only a slow one, fits without: Placement.
 //
 // Taken is the fastest choice that the simulated allocator of a device of the budget's size can run (tight), or one
 // that two allocators can run, with segments of fixed size and with one segment that grows (safe).
@@ -135,6 +135,8 @@ class Planner {
                       Scores& scores) const;
   int64_t take_fitting(const std::vector<Choice>& choices, const PlanLimits& limits, const std::string& name,
                        Scores& scores, FittingPlans& found) const;
+  bool is_slow(const PredictedPlan& step) const;
+  void take_faster(std::optional<PredictedPlan>& best, std::optional<PredictedPlan> step) const;
   std::optional<PredictedPlan> plan_with_retries(PlanLimits limits, const std::string& name) const;
   PredictedPlan planned(const Choice& choice, const PlanLimits& limits, const std::string& name, Scores& scores) const;
   StepPrediction predict_on_device(const Choice& choice, const PlanLimits& limits, bool expandable_segments) const;

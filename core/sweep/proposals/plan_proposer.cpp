@@ -226,10 +226,10 @@ class SettingSearch {
   void note_states(const PredictedPlan& step) {
     const auto in_block = [](const plan::UnitStatePlacement& one) { return one.unit != plan::kOutsideUnits; };
     const auto blocks = std::ranges::count_if(step.plan.states, in_block);
-    notes_.push_back("no plan fits " + format_bytes(limits_.budget_bytes) +
-                     " with all parameters and optimizer states on the device: " + step.plan.strategy +
-                     " offloads those of " + std::to_string(blocks) + " of " + std::to_string(program_.blocks.size()) +
-                     " blocks to host memory");
+    notes_.push_back(step.plan.strategy + " offloads parameters and optimizer states of " + std::to_string(blocks) +
+                     " of " + std::to_string(program_.blocks.size()) +
+                     " blocks to host memory: with all of them on the " + "device, no plan fits " +
+                     format_bytes(limits_.budget_bytes) + ", or only a much slower one");
   }
 
   // Proposes three of the strategies that are predicted to fit: the fastest, the fastest without offload, and
