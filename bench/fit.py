@@ -16,6 +16,7 @@ from pathlib import Path
 CONFIGS = Path(__file__).resolve().parent / "configs"
 STRATEGIES = ["none", "checkpoint:full", "checkpoint:cheap", "offload:stream"]
 BF16 = ["--dtype", "bf16", "--loss", "causal_lm"]
+AUTOCAST = ["--dtype", "float32", "--autocast", "bf16", "--loss", "causal_lm"]
 CHUNKED = ["--loss-impl", "chunked=8"]
 LORA = ["--lora", "r=16,alpha=32"]
 # name: config, batch, sequence, flags
@@ -30,6 +31,11 @@ TRAININGS = {
     "Gemma 3 1B, clipped": ("gemma-3-1b", 1, 1024, BF16 + ["--max-grad-norm", "1"]),
     "GPT-2 medium, two micro-batches": ("gpt2-medium", 8, 512, BF16 + ["--accumulate", "2"]),
     "Qwen3 MoE": ("qwen3-moe", 1, 1024, BF16),
+    "GPT-2 medium, autocast": ("gpt2-medium", 4, 1024, AUTOCAST),
+    "Llama 3.2 1B, QLoRA, autocast, 8-bit AdamW": ("llama-3.2-1b", 2, 2048, BF16 + LORA + [
+        "--load-in", "4bit", "--autocast", "bf16", "--optimizer", "adamw_8bit"]),
+    "Gemma 3 1B, autocast, Adafactor": ("gemma-3-1b", 1, 2048, [*AUTOCAST, "--optimizer", "adafactor"]),
+    "Llama 3.2 1B, 8-bit AdamW": ("llama-3.2-1b", 1, 2048, BF16 + CHUNKED + ["--optimizer", "adamw_8bit"]),
 }
 
 

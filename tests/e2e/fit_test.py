@@ -111,14 +111,30 @@ class Answers(unittest.TestCase):
                             dtype="fp16")["cards"]}
         self.assertNotEqual(rows["h200"]["allocated_bytes"], rows["v100-32gb"]["allocated_bytes"])
 
+    def test_autocast_keeps_parameters_and_casts_what_is_multiplied(self):
+        setting = ("--card", "h200", "--batch", "8", "--seq", "1024", "--strategy", "none")
+        peaks = [self.answer(*setting, *more, dtype=dtype)["cards"][0]["strategies"][0]["allocated_bytes"]
+                 for dtype, more in (("float32", ()), ("float32", ("--autocast", "bf16")), ("bf16", ()))]
+        self.assertGreater(peaks[0], peaks[1])
+        self.assertGreater(peaks[1], peaks[2])
+
+    def test_states_of_each_optimizer(self):
+        parameters = 4 * (2 * 512 * 512 + 2 * 512 * 128 + 3 * 512 * 1024 + 2 * 512) + 512
+        embedding = 4096 * 512
+        peaks = {}
+        for optimizer in ("sgd", "adafactor", "paged_adamw_8bit", "adamw_8bit", "adamw", "adamw_32bit"):
+            answer = self.answer("--card", "h200", "--batch", "1", "--seq", "64", "--strategy", "none", "--optimizer", optimizer)
+            peaks[optimizer] = answer["cards"][0]["strategies"][0]["device_bytes"]
+        self.assertEqual(sorted(peaks.values()), list(peaks.values()))
+        more = peaks["adamw_32bit"] - peaks["adamw"]
+        self.assertGreater(more, 3 * (parameters + embedding))
+
     def test_errors_say_the_way_out(self):
         for arguments, text in ((["--card", "rtx9999"], "unknown machine 'rtx9999'"),
                                 ([], "--card names the GPU"),
                                 (["--card", "h200,l4", "--write", "plan.json"], "one --card"),
                                 (["--card", "t4,v100-32gb", "--dtype", "bf16"], "--dtype fp16"),
-                                (["--card", "h200", "--optimizer", "adamw_8bit"], "adamw and sgd"),
-                                (["--card", "h200", "--pack", "--attention", "flash-varlen"], "no shapes"),
-                                (["--card", "h200", "--autocast", "bf16"], "--dtype")):
+                                (["--card", "h200", "--pack", "--attention", "flash-varlen"], "no shapes")):
             with self.subTest(arguments):
                 done = memtune_fit(self.folder, *arguments)
                 self.assertEqual((done.returncode, done.stdout), (2, ""))

@@ -18,9 +18,10 @@ constexpr int64_t kUpdateElements = int64_t{1} << 24;      // elements updated a
 
 bool in_blocks(const BlockwiseQuantizedTensor& moment) { return moment.largest.defined(); }
 
-// Pinned memory if the tensor is on CUDA, so that copies need no staging.
+// Pinned memory if the tensor is on CUDA, so that copies need no staging. A meta tensor has no values to copy.
 at::Tensor on_host(const at::Tensor& tensor) {
-  return at::empty(tensor.sizes(), tensor.options().device(c10::kCPU).pinned_memory(tensor.is_cuda())).copy_(tensor);
+  const at::Tensor host = at::empty(tensor.sizes(), tensor.options().device(c10::kCPU).pinned_memory(tensor.is_cuda()));
+  return tensor.is_meta() ? host : host.copy_(tensor);
 }
 
 at::Tensor on(c10::Device device, const at::Tensor& tensor) { return tensor.to(device, /*non_blocking=*/true); }
@@ -31,7 +32,7 @@ BlockwiseQuantizedTensor brought(const BlockwiseQuantizedTensor& moment, c10::De
 }
 
 void take_back(const BlockwiseQuantizedTensor& from, const BlockwiseQuantizedTensor& to) {
-  if (from.bytes.is_same(to.bytes)) return;
+  if (from.bytes.is_same(to.bytes) || from.bytes.is_meta()) return;
   at::Tensor(to.bytes).copy_(from.bytes, /*non_blocking=*/true);
   if (in_blocks(to)) at::Tensor(to.largest).copy_(from.largest, /*non_blocking=*/true);
 }

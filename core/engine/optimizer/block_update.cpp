@@ -60,6 +60,7 @@ void update(at::Tensor values, const at::Tensor& gradient, at::Tensor first, at:
 void update_in_blocks(const at::Tensor& values, const at::Tensor& gradient, const BlockwiseQuantizedTensor& first,
                       const BlockwiseQuantizedTensor& second, const QuantizationMaps& maps,
                       const AdamWStepSettings& step) {
+  if (values.is_meta()) return;  // the kernel of CUDA takes no other memory
   const auto* kernels = device::kernels_for(values.device(), values.scalar_type());
   if (!kernels || gradient.scalar_type() != values.scalar_type())
     return update_in_blocks_by_operators(values, gradient, first, second, maps, step);

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "core/engine/step/attention_arguments.h"
+#include "core/model/ops/meta_autocast.h"
 
 namespace memtune::step {
 namespace {
@@ -210,7 +211,9 @@ std::optional<Tensor> numbers_of(const std::optional<Tensor>& mask, const Tensor
   return numbers.expand({q.size(0), q.size(1), q.size(2), k.size(2)});
 }
 
-std::optional<Tensor> attention(const AttentionArguments& a, int capability) {
+std::optional<Tensor> attention(AttentionArguments a, int capability) {
+  for (Tensor* each : {&a.q, &a.k, &a.v}) *each = ops::meta_autocast_cast(*each);
+  if (a.mask) a.mask = ops::meta_autocast_cast(*a.mask);
   const bool records =
       at::GradMode::is_enabled() && (a.q.requires_grad() || a.k.requires_grad() || a.v.requires_grad());
   switch (kernel_of(a, capability)) {
@@ -257,7 +260,7 @@ TORCH_LIBRARY_IMPL(aten, Meta, library) {
 }
 
 void use_cuda_kernels(program::Program& program, int capability) {
-  replace_attention(program, [capability](const AttentionArguments& a) { return attention(a, capability); });
+  replace_attention(program, [capability](AttentionArguments a) { return attention(std::move(a), capability); });
   for (program::Op& op : program.body.ops)
     if (op.name == "aten::dropout" && op.inputs.size() == 3) op.run = with_fused_dropout(std::move(op.run));
 }

@@ -13,18 +13,11 @@ namespace {
 
 constexpr double kNoTimeMs = 1;  // a step has to take time
 
-void check(const plan::TrainingSettings& training) {
-  if (training.ranks > 1) throw UsageError("--ranks: shapes predict a training on one GPU");
-  if (!training.autocast.empty()) throw UsageError("--autocast: shapes have no casts of it; use --dtype");
-  if (training.optimizer != "adamw" && training.optimizer != "sgd")
-    throw UsageError("--optimizer " + training.optimizer + ": shapes know adamw and sgd");
-}
-
 }  // namespace
 
 std::optional<plan::RecordedOpCosts> record_shape_costs(const plan::TrialRequest& request) {
   const plan::TrainingSettings& training = request.training;
-  check(training);
+  if (training.ranks > 1) throw UsageError("--ranks: shapes predict a training on one GPU");
   step::allocate_as_cuda();
   InterpretedRunner runner(request);
   const int64_t workspace_bytes = step::cublas_workspace_bytes(device::shape_capability(training.device));

@@ -3,7 +3,15 @@
 #include <ATen/Operators.h>
 #include <torch/library.h>
 
+#include "core/model/ops/meta_autocast.h"
+
 namespace memtune::ops {
+
+AutocastState AutocastState::now(c10::DeviceType device) {
+  if (device == c10::kMeta) return meta_autocast();
+  return {at::autocast::is_autocast_enabled(device), at::autocast::get_autocast_dtype(device),
+          at::autocast::is_autocast_cache_enabled()};
+}
 
 AutocastScope::AutocastScope(c10::DeviceType device, const AutocastState& state)
     : device_(device), before_(AutocastState::now(device)) {
@@ -12,12 +20,15 @@ AutocastScope::AutocastScope(c10::DeviceType device, const AutocastState& state)
 }
 
 AutocastScope::~AutocastScope() {
-  if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
+  if (at::autocast::decrement_nesting() == 0) {
+    at::autocast::clear_cache();
+    clear_meta_autocast_cache();
+  }
   set(before_);
 }
 
 void AutocastScope::set(const AutocastState& state) {
-  if (device_ == c10::kMeta) return;
+  if (device_ == c10::kMeta) return set_meta_autocast(state);
   at::autocast::set_autocast_enabled(device_, state.enabled);
   at::autocast::set_autocast_dtype(device_, state.dtype);
   at::autocast::set_autocast_cache_enabled(state.cached);

@@ -1,4 +1,5 @@
-// Autocast settings as a plain value, and a scope that sets them for its lifetime. LibTorch caches cast weights until
+// Autocast settings as a plain value, and a scope that sets them for its lifetime. Those of the meta device are
+// memtune's own (meta_autocast.h). LibTorch caches cast weights until
 // the outermost autocast scope ends. `cached = false` turns the cache off.
 #pragma once
 
@@ -11,12 +12,7 @@ struct AutocastState {
   at::ScalarType dtype = at::kFloat;
   bool cached = true;
 
-  // The meta device has no autocast.
-  static AutocastState now(c10::DeviceType device) {
-    if (device == c10::kMeta) return {};
-    return {at::autocast::is_autocast_enabled(device), at::autocast::get_autocast_dtype(device),
-            at::autocast::is_autocast_cache_enabled()};
-  }
+  static AutocastState now(c10::DeviceType device);
 };
 
 class AutocastScope {

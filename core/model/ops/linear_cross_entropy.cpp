@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "core/model/ops/autocast.h"
+#include "core/model/ops/meta_autocast.h"
 
 namespace memtune::ops {
 namespace {
@@ -191,6 +192,7 @@ class Node : public torch::autograd::Function<Node> {
 
 // Casts as autocast does for a linear layer.
 at::Tensor cast(const at::Tensor& tensor, c10::DeviceType device) {
+  if (device == c10::kMeta) return meta_autocast_cast(tensor);
   return at::autocast::cached_cast(at::autocast::get_autocast_dtype(device), tensor, device);
 }
 

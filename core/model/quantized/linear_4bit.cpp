@@ -1,10 +1,10 @@
 #include "core/model/quantized/linear_4bit.h"
 
 #include <ATen/ATen.h>
-#include <ATen/autocast_mode.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
+#include "core/model/ops/autocast.h"
 #include "core/model/quantized/nf4.h"
 
 namespace memtune::quantized {
@@ -14,9 +14,8 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
 at::ScalarType compute_type(const at::Tensor& input) {
-  const c10::DeviceType device = input.device().type();
-  if (input.is_meta()) return input.scalar_type();  // meta has no autocast
-  return at::autocast::is_autocast_enabled(device) ? at::autocast::get_autocast_dtype(device) : input.scalar_type();
+  const ops::AutocastState autocast = ops::AutocastState::now(input.device().type());
+  return autocast.enabled ? autocast.dtype : input.scalar_type();
 }
 
 // The node stores the weight's tensors directly, so that hooks on saved tensors do not see them.
