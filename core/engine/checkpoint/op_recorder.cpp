@@ -70,11 +70,11 @@ const program::Op& cast_op() {
   return cast;
 }
 
-// The generator among the op's arguments, else the device's default generator.
+// The generator among the op's arguments, else the device's default generator. The meta device has none.
 at::Generator generator_of(const Stack& inputs, c10::Device device) {
   for (const IValue& value : inputs)
     if (value.isGenerator()) return value.toGenerator();
-  return at::globalContext().defaultGenerator(device);
+  return device.is_meta() ? at::Generator() : at::globalContext().defaultGenerator(device);
 }
 
 }  // namespace
@@ -93,7 +93,7 @@ RecordedOpPtr OpRecorder::record(const program::Op& op, const Stack& inputs, int
   instance->autocast = ops::AutocastState::now(device_.type());
   if (op.random) {
     instance->generator = generator_of(inputs, device_);
-    instance->generator_state = instance->generator.get_state();
+    if (instance->generator.defined()) instance->generator_state = instance->generator.get_state();
   }
   for (const IValue& value : inputs) add_argument(*instance, value, use);
   return instance;

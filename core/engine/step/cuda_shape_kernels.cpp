@@ -265,9 +265,12 @@ void use_cuda_kernels(program::Program& program, int capability) {
     if (op.name == "aten::dropout" && op.inputs.size() == 3) op.run = with_fused_dropout(std::move(op.run));
 }
 
-void allocate_as_cuda() {
+void allocate_as_cuda(int capability) {
   static torch::Library* library = nullptr;  // stays registered
   if (library != nullptr) return;
+  static const auto* workspace =
+      new Tensor(at::empty({cublas_workspace_bytes(capability)}, at::TensorOptions(c10::kMeta).dtype(at::kByte)));
+  (void)workspace;  // as long as the process
   library = new torch::Library(torch::Library::IMPL, "aten", c10::DispatchKey::Meta, __FILE__, __LINE__);
   library->impl("add.Tensor", add_in_place_where_cuda_does);
   library->impl("sum.dim_IntList", sum_with_workspace);

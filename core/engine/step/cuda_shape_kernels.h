@@ -16,8 +16,9 @@ namespace memtune::step {
 // would: 90 for 9.0. Attention without a fused kernel saves all its weights, as on CUDA.
 void use_cuda_kernels(program::Program& program, int capability);
 
-// From now on, on the meta device, autograd adds gradients in place where it does on CUDA, and sums take a workspace.
-void allocate_as_cuda();
+// From now on, on the meta device, autograd adds gradients in place where it does on CUDA, sums take a workspace, and
+// cuBLAS has one.
+void allocate_as_cuda(int capability);
 
 // Bytes that cuBLAS takes from the allocator with the first multiplication, and keeps.
 // Source: aten/src/ATen/cuda/CublasHandlePool.cpp.

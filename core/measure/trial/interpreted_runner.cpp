@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "core/base/device/torch/shape_device.h"
 #include "core/base/error.h"
 #include "core/engine/shard/units.h"
+#include "core/engine/step/cuda_shape_kernels.h"
 #include "core/model/frontend/dtype.h"
 #include "core/plan/request/trial_request.h"
 
@@ -31,6 +33,8 @@ struct LastOwners final : program::OpObserver {
 
 InterpretedRunner::InterpretedRunner(const plan::TrialRequest& request, std::unique_ptr<shard::Collectives> ranks)
     : request_(request), session_(request), ranks_(std::move(ranks)) {
+  if (const int capability = device::shape_capability(request.training.device); capability >= 0)
+    step::allocate_as_cuda(capability);
   if (ranks_) {
     sharded_.emplace(session_.program(), session_.facts(), *ranks_, shard_settings());
     session_.set_parameters(&*sharded_);

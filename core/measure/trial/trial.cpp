@@ -122,7 +122,7 @@ class Trial {
     if (notes) notes->begin_optimizer();
     optimizer_->step();
     if (notes) notes->end_optimizer();
-    last_loss_ = loss.item<double>();
+    last_loss_ = loss.is_meta() ? 0 : loss.item<double>();
     device_.record(device::StreamKind::compute)->synchronize();
     if (notes) device_.synchronize();
     if (notes) notes->end_step();

@@ -6,12 +6,13 @@
 
 #include "core/base/bounds.h"
 #include "core/base/bytes.h"
+#include "core/base/device/simulated_caching_allocator.h"
 #include "core/base/error.h"
-#include "core/plan/planner/simulated_caching_allocator.h"
 
 namespace memtune::planner {
 namespace {
 
+using device::SimulatedCachingAllocator;
 using plan::RecordedOpCosts;
 
 void check(const RecordedOpCosts& costs, int ranks) {

@@ -8,9 +8,11 @@
 #include <vector>
 
 #include "core/base/bounds.h"
-#include "core/plan/planner/simulated_caching_allocator.h"
+#include "core/base/device/simulated_caching_allocator.h"
 
 namespace memtune::planner {
+
+using device::SimulatedCachingAllocator;
 
 class SimulatedDeviceMemory {
  public:

@@ -4,9 +4,11 @@
 #include <c10/util/Exception.h>
 
 #include <charconv>
+#include <mutex>
 #include <string_view>
 
 #include "core/base/device/allocation_grain.h"
+#include "core/base/device/simulated_caching_allocator.h"
 #include "core/base/error.h"
 
 namespace memtune::device {
@@ -16,11 +18,55 @@ constexpr uint8_t kOverLibTorch = 100;  // over LibTorch's own allocator, which 
 
 CappedMemoryCounter shape_bytes;
 
-// The context of an allocation is its size, because there is no data.
+// The blocks that CUDA's caching allocator would take.
+class ShapeBlocks {
+ public:
+  using Block = SimulatedCachingAllocator::Block;
+
+  Block take(int64_t bytes) {
+    const std::lock_guard lock(mutex_);
+    const Block block = blocks_.take(bytes);
+    if (!block.tracked()) small_bytes_ += block.bytes;
+    return block;
+  }
+  void deallocate(const Block& block) {
+    const std::lock_guard lock(mutex_);
+    if (!block.tracked()) small_bytes_ -= block.bytes;
+    blocks_.deallocate(block);
+  }
+  int64_t reserved_bytes() {
+    const std::lock_guard lock(mutex_);
+    return blocks_.reserved_bytes() + small_bytes_;
+  }
+  int64_t peak_reserved_bytes() {
+    const std::lock_guard lock(mutex_);
+    return blocks_.peak_reserved_bytes() + small_bytes_;
+  }
+  void reset_peak() {
+    const std::lock_guard lock(mutex_);
+    blocks_.reset_peak();
+  }
+  void release_free_segments() {
+    const std::lock_guard lock(mutex_);
+    blocks_.begin_again();
+  }
+
+ private:
+  std::mutex mutex_;
+  SimulatedCachingAllocator blocks_{kCudaGrain};
+  int64_t small_bytes_ = 0;
+};
+ShapeBlocks& shape_blocks() {
+  static auto* blocks = new ShapeBlocks;  // never destroyed: tensors may outlive static objects
+  return *blocks;
+}
+
+// The context of an allocation is its block, because there is no data.
 void release_shape(void* context) {
-  const auto* bytes = static_cast<int64_t*>(context);
-  shape_bytes.deallocate(*bytes);
-  delete bytes;
+  const auto* block = static_cast<ShapeBlocks::Block*>(context);
+  shape_bytes.deallocate(block->bytes);
+  shape_blocks().deallocate(*block);
+  delete block;
 }
 
 class ShapeAllocator final : public c10::Allocator {
@@ -28,10 +74,12 @@ class ShapeAllocator final : public c10::Allocator {
   at::DataPtr allocate(size_t size) override {
     const at::Device device(c10::kMeta);
     if (size == 0) return {nullptr, device};
-    const int64_t bytes = (static_cast<int64_t>(size) + kCudaGrain - 1) / kCudaGrain * kCudaGrain;
-    if (!shape_bytes.take(bytes))
-      C10_THROW_ERROR(OutOfMemoryError, "shapes of " + std::to_string(bytes) + " bytes exceed the cap");
-    return {nullptr, new int64_t(bytes), &release_shape, device};
+    const ShapeBlocks::Block block = shape_blocks().take(static_cast<int64_t>(size));
+    if (!shape_bytes.take(block.bytes)) {
+      shape_blocks().deallocate(block);
+      C10_THROW_ERROR(OutOfMemoryError, "shapes of " + std::to_string(block.bytes) + " bytes exceed the cap");
+    }
+    return {nullptr, new ShapeBlocks::Block(block), &release_shape, device};
   }
   at::DeleterFnPtr raw_deleter() const override { return nullptr; }
   void copy_data(void*, const void*, size_t) const override {}
@@ -70,8 +118,16 @@ EventPtr ShapeDevice::record(StreamKind) {
   return reached;
 }
 
+void ShapeDevice::reset_peak() {
+  memory_.reset_peak();
+  shape_blocks().reset_peak();
+}
+
+void ShapeDevice::empty_cache() { shape_blocks().release_free_segments(); }
+
 AllocatorStats ShapeDevice::memory() const {
-  return {shape_bytes.allocated(), shape_bytes.peak(), shape_bytes.allocated(), shape_bytes.peak(), 0};
+  return {shape_bytes.allocated(), shape_bytes.peak(), shape_blocks().reserved_bytes(),
+          shape_blocks().peak_reserved_bytes(), 0};
 }
 
 }  // namespace memtune::device

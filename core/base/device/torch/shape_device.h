@@ -11,8 +11,8 @@
 
 namespace memtune::device {
 
-// Makes it LibTorch's allocator of the meta device, and returns the process's counter. Sizes are rounded up as
-// PyTorch's CUDA allocator does. Earlier tensors are not counted. Thread: any.
+// Makes it LibTorch's allocator of the meta device, and returns the process's counter. Counted are the blocks that
+// PyTorch's CUDA allocator would take (SimulatedCachingAllocator). Earlier tensors are not counted. Thread: any.
 CappedMemoryCounter& install_shape_allocator();
 
 // "shapes:89" is the device of shapes of a GPU of compute capability 8.9. -1: `device` is another one, or malformed.
@@ -37,9 +37,9 @@ class ShapeDevice final : public Device {
   AllocatorStats memory() const override;
   int64_t used_bytes() const override { return 0; }
   int64_t unmanaged_bytes() const override { return 0; }
-  void reset_peak() override { memory_.reset_peak(); }
+  void reset_peak() override;
   void set_cap(int64_t bytes) override { memory_.set_cap(bytes); }
-  void empty_cache() override {}
+  void empty_cache() override;
 
  private:
   CappedMemoryCounter& memory_;

@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace memtune::planner {
+namespace memtune::device {
 
 class SimulatedCachingAllocator {
  public:
@@ -21,6 +21,7 @@ class SimulatedCachingAllocator {
   struct Block {
     int64_t bytes = 0;  // allocated
     int piece = kNone;
+    bool tracked() const { return piece != kNone; }  // a large one, which reserved_bytes() counts
   };
 
   // 1: a device without such an allocator, where each block has the requested size.
@@ -85,4 +86,4 @@ class SimulatedCachingAllocator {
   int64_t cap_bytes_ = 0, shortage_bytes_ = 0, peak_reserved_bytes_ = 0;
 };
 
-}  // namespace memtune::planner
+}  // namespace memtune::device

@@ -1,6 +1,6 @@
 // Blocks as in CUDACachingAllocator.cpp, compared with numbers computed by hand and with a plain search through all
 // pieces.
-#include "core/plan/planner/simulated_caching_allocator.h"
+#include "core/base/device/simulated_caching_allocator.h"
 
 #include <doctest/doctest.h>
 
@@ -12,7 +12,7 @@
 namespace memtune::simulated_caching_allocator_test {
 
 using namespace memtune;
-using planner::SimulatedCachingAllocator;
+using device::SimulatedCachingAllocator;
 
 namespace {
 

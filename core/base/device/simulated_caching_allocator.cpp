@@ -1,4 +1,4 @@
-#include "core/plan/planner/simulated_caching_allocator.h"
+#include "core/base/device/simulated_caching_allocator.h"
 
 #include <algorithm>
 #include <iterator>
@@ -7,7 +7,7 @@
 #include "core/base/bounds.h"
 #include "core/base/bytes.h"
 
-namespace memtune::planner {
+namespace memtune::device {
 namespace {
 
 constexpr int64_t kMinLargeAlloc = 10 << 20, kLargeBuffer = 20 << 20, kRoundLarge = 2 << 20;
@@ -155,4 +155,4 @@ void SimulatedCachingAllocator::erase(int piece) {
   free_.erase(std::lower_bound(free_.begin(), free_.end(), key(piece)));
 }
 
-}  // namespace memtune::planner
+}  // namespace memtune::device
