@@ -85,6 +85,30 @@ TEST_CASE("weights are drawn from the seed if no file holds them") {
   CHECK(at::equal(parameter(lower(place.source(1)), "model.norm.weight"), at::ones({16})));
 }
 
+// 18 layers have more parameters than stay on the device while the next layers are made.
+TEST_CASE("weights in host memory have the values of those on the device") {
+  const Place place;
+  std::string config = kConfig;
+  config.replace(config.find("\"num_hidden_layers\": 2"), 22, "\"num_hidden_layers\": 18");
+  std::ofstream(place.path / "config.json") << config;
+  for (const char* const load_in : {"", "4bit", "8bit"}) {
+    LoweringOptions source = place.source();
+    source.load_in = load_in;
+    source.lora = "r=2";
+    const program::Program plain = lower(source);
+    source.weights_on_host = true;
+    const program::Program moved = lower(source);
+    REQUIRE(moved.state.host_weights);
+    REQUIRE(plain.state.parameters.size() == moved.state.parameters.size());
+    for (size_t i = 0; i < plain.state.parameters.size(); ++i) {
+      const at::Tensor& parameter = moved.state.parameters[i].second;
+      CHECK(parameter.storage().nbytes() == 0);
+      if (i % 2 == 0) moved.state.host_weights->restore(parameter);
+      CHECK(at::equal(plain.state.parameters[i].second, moved.state.host_weights->take(parameter)));
+    }
+  }
+}
+
 TEST_CASE("weights have the requested dtype and modules have the names of transformers") {
   const Place place;
   LoweringOptions source = place.source();
