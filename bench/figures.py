@@ -368,7 +368,7 @@ def offloaded_states(folder: Path) -> str:
              "gradients"]]
     runs = (("without-clipping", 4, "no", "bf16", "default", ""), ("capped", 4, "no", "bf16", "default", "16"),
             ("growing", 4, "no", "bf16", "growing", ""),
-            ("planned", 4, "no", "bf16", "growing", "24"), ("batch-8", 8, "no", "bf16", "growing", ""),
+            ("planned", 4, "no", "bf16", "growing", "24"), ("planned-24", 4, "no", "bf16", "growing", ""), ("batch-8", 8, "no", "bf16", "growing", ""),
             ("float32", 4, "no", "float32", "growing", ""), ("clipped", 4, "yes", "bf16", "default", ""))
     for name, *settings in runs:
         found = trials(folder / f"{name}.json")

@@ -22,7 +22,7 @@ const std::map<std::string, std::set<std::string>> kEssential = {
     {"plan", {"--from", "--budget", "--batch", "--ranks", "--machine", "--model", "--write", "--json"}},
     {"fit",
      {"--card", "--batch", "--seq", "--dtype", "--lora", "--load-in", "--optimizer", "--loss-impl", "--strategy",
-      "--write", "--json"}},
+      "--trainer", "--config", "--write", "--json"}},
     {"run",
      {"--model", "--input", "--batch", "--seq", "--strategy", "--plan", "--steps", "--save-every", "--resume",
       "--ranks", "--device", "--out"}},

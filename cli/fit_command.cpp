@@ -6,6 +6,7 @@
 #include "cli/option_groups.h"
 #include "cli/progress.h"
 #include "cli/sweep_flags.h"
+#include "cli/trainer_config.h"
 #include "core/base/error.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
@@ -22,6 +23,7 @@ Examples:
   memtune fit path/to/llama --card rtx4090 --batch 1 --seq 4096
   memtune fit path/to/llama --card all --dtype bf16 --lora r=16 --json -
   memtune fit path/to/llama --card rtx4090 --write plan.json       the best plan for that card, for sweep --plan
+  memtune fit --trainer axolotl --config mine.yaml --card rtx4090  your trainer's config
 
 MODEL is a folder with a config.json, that file, or a name on the Hugging Face hub whose config is in the local cache. No
 GPU is needed, no weight is read, and nothing runs but shapes. memtune sweep on the GPU measures what this predicts.)";
@@ -74,8 +76,6 @@ int run_command(const FitFlags& flags) {
 void add_fit(CLI::App& app, Action& action) {
   auto flags = std::make_shared<FitFlags>();
   CLI::App* command = app.add_subcommand("fit", kFitDescription);
-  command->add_option("MODEL", flags->sweep.model.model, "folder with a config.json, or name on the Hugging Face hub")
-      ->type_name(" ");
   offer(
       add_list(*command, "--card", flags->cards, "GPU: a name, several with commas, all, or a file of doctor --probe"),
       plan::machine_names())
@@ -93,10 +93,25 @@ void add_fit(CLI::App& app, Action& action) {
   model.device = "cpu";  // where the shapes are
   model.out_option = nullptr;
   for (const char* name : kOfTrials) command->remove_option(command->get_option(name));
-  put_under(kModelOptions, *command, {"--batch", "--seq"});
+  command->add_option("MODEL,--model", model.model, "folder with a config.json, or name on the Hugging Face hub")
+      ->type_name(" ");
+  const std::vector<std::string> trainers = profile_names("trainers");
+  offer(command->add_option("--trainer", flags->sweep.trainer, "trainer of --config: " + join(trainers, ", ")),
+        trainers)
+      ->type_name("NAME");
+  command->add_option("--config", flags->sweep.config, "your config of that trainer: model, batch and training")
+      ->type_name("FILE");
+  put_under(kModelOptions, *command, {"--batch", "--seq", "--trainer", "--config"});
   put_under(kTrials, *command, {"--strategy"});
   put_under(kAnswer, *command, {"--card", "--write", "--json"});
-  command->callback([flags, &action] { action = [flags] { return run_command(*flags); }; });
+  command->callback([flags, command, &action] {
+    action = [flags, command] {
+      SweepFlags& sweep = flags->sweep;
+      if (!sweep.trainer.empty() || !sweep.config.empty())
+        sweep.own = take_trainer_config(*command, sweep.trainer, sweep.config, sweep.model.text_only);
+      return run_command(*flags);
+    };
+  });
 }
 
 }  // namespace memtune::cli

@@ -42,23 +42,26 @@ TrainerConfig take_trainer_config(CLI::App& command, const std::string& trainer,
       trainer, config.empty() ? "" : read_file(config), file, words,
       text_only ? trainer::UnsupportedImageInputPolicy::left_out : trainer::UnsupportedImageInputPolicy::refused);
   if (!native.refusals.empty()) refuse(native, trainer, config, name, words);
-  std::vector<std::string> taken;
+  std::vector<std::string> taken, unknown;
   for (const trainer::MemtuneFlagFromConfig& flag : native.flags) {
-    CLI::Option* option = command.get_option("--" + flag.name);
-    if (option->count() > 0) continue;
+    CLI::Option* option = command.get_option_no_throw("--" + flag.name);
+    if (option == nullptr) unknown.push_back(told(flag));
+    if (option == nullptr || option->count() > 0) continue;
     option->add_result(flag.value);
     option->run_callback();
     taken.push_back(told(flag));
   }
   for (const auto& [flag, keys] : native.missing)
-    if (command.get_option("--" + flag)->count() == 0)
+    if (const CLI::Option* option = command.get_option_no_throw("--" + flag); option && option->count() == 0)
       throw UsageError((config.empty() ? name : config) + " does not say " + join(keys, ", ") + ": --" + flag +
                        " does");
   for (const auto& [flag, what] :
        {std::pair("--model", "which model it trains"), std::pair("--seq", "how long a row is")})
-    if (command.get_option(flag)->count() == 0 && command.get_option("--inputs")->count() == 0)
+    if (const CLI::Option* inputs = command.get_option_no_throw("--inputs");
+        command.get_option(flag)->count() == 0 && (inputs == nullptr || inputs->count() == 0))
       throw UsageError((config.empty() ? name : config) + " does not say " + what + ": " + flag + " does");
   TrainerConfig read{{"from " + name + ": " + join(taken, ", ")}, file, native.strategy};
+  if (!unknown.empty()) read.notes.push_back(name + ": not predicted: " + join(unknown, ", "));
   for (const std::string& note : native.notes) read.notes.push_back(name + ": " + note);
   if (!native.unmeasured.empty()) read.notes.push_back(name + ": not measured: " + join(native.unmeasured, ", "));
   read.notes.push_back(name + (native.strategy.empty()

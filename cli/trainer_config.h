@@ -1,4 +1,4 @@
-// "memtune sweep --trainer NAME --config FILE": sets training flags from a trainer's config.
+// "memtune sweep --trainer NAME --config FILE", and fit: sets training flags from a trainer's config.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -13,9 +13,9 @@ struct TrainerConfig {
   std::string strategy;            // most similar to the config; "": none known
 };
 
-// Sets the flags of `command` that the user did not give. `words` of a training command take precedence over the
-// config, which may be "" then. Throws UsageError, also for a config of other training than memtune's own; `text_only`
-// accepts one that trains images too.
+// Sets the flags of `command` that the user did not give; a note names those that it does not have. `words` of a
+// training command take precedence over the config, which may be "" then. Throws UsageError, also for a config of other
+// training than memtune's own; `text_only` accepts one that trains images too.
 TrainerConfig take_trainer_config(CLI::App& command, const std::string& trainer, const std::string& config,
                                   bool text_only, const std::vector<std::string>& words = {});
 

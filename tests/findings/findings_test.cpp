@@ -293,10 +293,10 @@ TEST_CASE("another optimizer is advised if its states hold the peak and not if p
   made.trace.memory = {{10 * kMs, 10 * kGiB}};
   made.trace.owners = {{MemoryOwnerKind::parameters, "parameters"}, {MemoryOwnerKind::optimizer, "optimizer"}};
   made.trace.owned = {{0, 0, 8 * kGiB}, {0, 1, kGiB}};
-  CHECK(find_in(made, measured(100))[0].advice == "no strategy offloads that; a smaller --dtype shrinks it");
+  CHECK(find_in(made, measured(100))[0].advice == "states=host keeps that in CPU memory; a smaller --dtype shrinks it");
   made.trace.owned = {{0, 0, kGiB}, {0, 1, 8 * kGiB}};
   CHECK(find_in(made, measured(100))[0].advice ==
-        "no strategy offloads that; --optimizer adamw_8bit shrinks it, paged_adamw_8bit keeps it in CPU memory");
+        "states=host or --optimizer paged_adamw_8bit keeps that in CPU memory, --optimizer adamw_8bit shrinks it");
 }
 
 TEST_CASE("the peak finding names the largest owner and the place and the advice") {

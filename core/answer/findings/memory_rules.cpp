@@ -55,9 +55,9 @@ Advice advice_for_head(const trace::Trace& trace, const TraceEvent* at) {
 Advice advice_for_holder(const TrialView& subject, const Holder& holder, const TraceEvent* at) {
   switch (holder.kind) {
     case MemoryOwnerKind::parameters:
-    case MemoryOwnerKind::gradients: return "no strategy offloads that; a smaller --dtype shrinks it";
+    case MemoryOwnerKind::gradients: return "states=host keeps that in CPU memory; a smaller --dtype shrinks it";
     case MemoryOwnerKind::optimizer:
-      return "no strategy offloads that; --optimizer adamw_8bit shrinks it, paged_adamw_8bit keeps it in CPU memory";
+      return "states=host or --optimizer paged_adamw_8bit keeps that in CPU memory, --optimizer adamw_8bit shrinks it";
     case MemoryOwnerKind::outside: return subject.tunables.offload_head();
     case MemoryOwnerKind::block:
       return holder.members > 1 ? "recompute or offload more of their activations"

@@ -271,6 +271,7 @@ std::optional<GpuMemoryFitReport> predict_fit(const GpuMemoryFitRequest& options
   const plan::TrainingSettings& training = options.sweep.request.training;
   const RecordedShapes& first = recorded.begin()->second;
   report.title = options.sweep.model + " · " + first.inputs + ", " + training.optimizer + ", " + dtype;
+  report.notes.insert(report.notes.end(), options.sweep.notes.begin(), options.sweep.notes.end());
   report.notes.push_back("bytes are simulated from shapes; context and libraries count as " +
                          format_bytes(kDeviceOverheadBytes) + ", as measured on an H200");
   report.notes.push_back("step ms is a range: rates of the card's data sheet, and a host like that of the H200");

@@ -12,6 +12,7 @@
 #include "core/model/frontend/adapter/lora_factor_provider.h"
 #include "core/model/frontend/adapter/op_to_linear_layer_map.h"
 #include "core/model/frontend/emitter.h"
+#include "core/model/ops/autocast.h"
 
 namespace memtune::frontend {
 namespace {
@@ -143,12 +144,12 @@ class LoraWriter {
   }
 
   // Returns the dtype of `wanted`. Under autocast, which casts by itself, returns that of `otherwise`. Like peft,
-  // checks CUDA's autocast only.
+  // checks CUDA's autocast only, which that of the meta device stands for.
   Value without_autocast(Value wanted, Value otherwise) {
     const auto run = [](program::Stack& stack) {
       const at::Tensor otherwise = stack.back().toTensor();
       stack.pop_back();
-      const bool casts = at::autocast::is_autocast_enabled(c10::kCUDA);
+      const bool casts = at::autocast::is_autocast_enabled(c10::kCUDA) || ops::AutocastState::now(c10::kMeta).enabled;
       stack.back() = (casts ? otherwise : stack.back().toTensor()).scalar_type();
     };
     return emit_.call({kDtype, nullptr, run}, {wanted, otherwise}, 1)[0];

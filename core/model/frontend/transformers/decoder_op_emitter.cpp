@@ -98,13 +98,13 @@ Value DecoderOpEmitter::layer_norm_unweighted(Value x, const std::string& path, 
       emit_.op("aten::layer_norm", "", {in_float, std::vector<int64_t>{width}, none, none, config_.epsilon, true}), x);
 }
 
-// Under autocast of CUDA its arguments are cast, not its result.
+// Under autocast of CUDA, which the meta device has too, its arguments are cast, not its result.
 Value DecoderOpEmitter::layer_norm_plus_one(Value x, const std::string& path, int64_t width) {
   const Emitter::InRegion region(emit_, path, type("LayerNorm1P"));
   const Value weight = parameter(path + ".weight", {width}, WeightInit::ones);
   const Value bias = parameter(path + ".bias", {width}, WeightInit::zeros);
   const Value plus_one = emit_.op("aten::add", "Scalar", {weight, 1.0});
-  const bool casts = setting_.autocast && device_.is_cuda();
+  const bool casts = setting_.autocast && !device_.is_cpu();
   const auto given = [&](Value of) { return casts ? cast(of, *setting_.autocast) : of; };
   const Value in = given(x), scale = given(plus_one), shift = given(bias);
   leave_autocast();
