@@ -53,8 +53,6 @@ std::vector<plan::MachineProfile> cards_of(const std::vector<std::string>& flags
 }
 
 int run_command(const FitFlags& flags) {
-  if (flags.sweep.model.attention == "flash-varlen")
-    throw UsageError("fit: --attention flash-varlen has no shapes; sdpa has, without --pack");
   const sweep::GpuMemoryFitRequest options{sweep_settings(flags.sweep), cards_of(flags.cards)};
   if (!flags.plan.empty() && options.cards.size() != 1)
     throw UsageError("--write writes one plan: it goes with one --card");
@@ -90,7 +88,7 @@ void add_fit(CLI::App& app, Action& action) {
   add_json_flag(*command, flags->json);
   ModelFlags& model = flags->sweep.model;
   model.add_to(*command, "./memtune-run");
-  model.device = "cpu";  // where the shapes are
+  model.device = "cuda";  // of the card
   model.out_option = nullptr;
   for (const char* name : kOfTrials) command->remove_option(command->get_option(name));
   command->add_option("MODEL,--model", model.model, "folder with a config.json, or name on the Hugging Face hub")

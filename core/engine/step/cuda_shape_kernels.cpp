@@ -94,6 +94,33 @@ Gradients flash_backward_shapes(const Tensor&, const Tensor& q, const Tensor& k,
   return gradients;
 }
 
+// Of packed documents: q, k, v are [tokens, heads, width], and `ends` has the start of each document and the end.
+std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> flash_varlen_shapes(
+    const Tensor& q, const Tensor&, const Tensor&, const std::optional<Tensor>&, const std::optional<Tensor>&,
+    c10::SymInt, c10::SymInt, double, bool, bool, std::optional<double>, std::optional<c10::SymInt>,
+    std::optional<c10::SymInt>, const std::optional<Tensor>&, const std::optional<Tensor>&) {
+  const Tensor random = at::empty({2}, q.options().dtype(at::kUInt64));
+  return {at::empty_like(q), at::empty({q.size(1), q.size(0)}, q.options().dtype(at::kFloat)), random,
+          at::empty({0}, random.options()), at::empty({0}, q.options())};
+}
+
+// Source: mha_varlen_bwd of aten/src/ATen/native/transformers/cuda/flash_attn/flash_api.cpp.
+Gradients flash_varlen_backward_shapes(const Tensor&, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor&,
+                                       const Tensor&, const Tensor& ends, const Tensor&, c10::SymInt, c10::SymInt,
+                                       double, bool, const Tensor&, const Tensor&, std::optional<double>,
+                                       std::optional<c10::SymInt>, std::optional<c10::SymInt>) {
+  const Gradients gradients{at::empty_like(q), at::empty_like(k), at::empty_like(v)};
+  const int64_t rows = q.size(0) + kFlashBlock * (ends.size(0) - 1), heads = q.size(1), width = q.size(2);
+  const at::TensorOptions in_float = q.options().dtype(at::kFloat);
+  const Tensor sums = at::empty({heads, rows}, in_float);
+  const Tensor sum =
+      at::empty({rows, heads, width <= kWideHead ? rounded_up(width, kRowBlock) : kWidestHead}, in_float);
+  std::vector<Tensor> wide;
+  if (k.size(1) != heads)
+    for (const Tensor& each : {k, v}) wide.push_back(at::empty({each.size(0), heads, width}, each.options()));
+  return gradients;
+}
+
 std::tuple<Tensor, Tensor, Tensor, Tensor> efficient_shapes(const Tensor& q, const Tensor&, const Tensor& v,
                                                             const std::optional<Tensor>&, bool with_sums, double, bool,
                                                             std::optional<double>) {
@@ -249,6 +276,8 @@ TORCH_LIBRARY_IMPL(aten, Meta, library) {
   library.impl("_scaled_dot_product_cudnn_attention_backward", cudnn_backward_shapes);
   library.impl("_scaled_dot_product_flash_attention", flash_shapes);
   library.impl("_scaled_dot_product_flash_attention_backward", flash_backward_shapes);
+  library.impl("_flash_attention_forward", flash_varlen_shapes);
+  library.impl("_flash_attention_backward", flash_varlen_backward_shapes);
   library.impl("_scaled_dot_product_efficient_attention", efficient_shapes);
   library.impl("_scaled_dot_product_efficient_attention_backward", efficient_backward_shapes);
   library.impl("native_dropout", dropout_shapes);
