@@ -12,6 +12,8 @@
 #include <new>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "core/base/allocator_settings.h"
 #include "core/base/bytes.h"
@@ -339,7 +341,7 @@ class Trial {
   bool in_forward_ = false;      // likewise
 };
 
-std::unique_ptr<LoadedModelAndBatch> surveyed(const plan::TrialRequest& request) {
+std::unique_ptr<LoadedModelAndBatch> surveyed(const plan::TrialRequest& request, std::vector<std::string>& notes) {
   if (LoadedModelAndBatch::shapes_suffice(request.model, request.training)) try {
       auto session = std::make_unique<LoadedModelAndBatch>(request, TensorMode::shapes_only);
       session->survey();
@@ -354,6 +356,7 @@ std::unique_ptr<LoadedModelAndBatch> surveyed(const plan::TrialRequest& request)
   } catch (const c10::OutOfMemoryError&) {  // a trial can still offload the parameters, or says what it lacks
     if (!frontend::probe(request.model).has_config()) throw;
   }
+  notes.emplace_back("the model is larger than the GPU's memory, so it was inspected by its shapes");
   auto session = std::make_unique<LoadedModelAndBatch>(request, TensorMode::shapes_only);
   session->survey();
   return session;
@@ -370,8 +373,10 @@ void inspect(const plan::TrialRequest& request, TrialFrameWriter& frames) {
   if (device::shape_capability(request.training.device) >= 0 && !frontend::probe(request.model).has_config())
     throw UsageError(
         "shapes are known of models with a config.json alone; memtune sweep on a GPU measures other files");
-  std::unique_ptr<LoadedModelAndBatch> session = surveyed(request);
+  std::vector<std::string> notes;
+  std::unique_ptr<LoadedModelAndBatch> session = surveyed(request, notes);
   plan::ProgramFacts facts = session->facts();
+  facts.notes.insert(facts.notes.end(), notes.begin(), notes.end());
   std::vector<std::string> inputs;
   for (const auto& spec : session->batch().specs) inputs.push_back(plan::to_string(spec));
   const std::string loss = frontend::to_string(session->loss());

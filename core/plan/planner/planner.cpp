@@ -424,7 +424,7 @@ std::vector<std::optional<PredictedPlan>> Planner::plan_budgets(std::span<const 
     take_fitting(known, limits[i], name(limits[i]), scores_, others);
     if (others.safe) found.safe = std::move(others.safe);
     if (found.none()) continue;
-    plans[i] = std::move(found.safe ? found.safe : found.tight);
+    take_faster(plans[i], std::move(found.safe ? found.safe : found.tight));
     below = plans[i]->choice;
   }
   return plans;

@@ -49,6 +49,7 @@ struct RecordedShapes {
   std::string inputs;
   plan::RecordedOpCosts costs;
   std::map<std::string, PlayedPeaks> played;  // by strategy; of those that offload nothing
+  std::vector<std::string> not_played;        // of these, those whose process failed
 };
 
 plan::TrialRequest request_of(const SweepSettings& settings, const MachineProfile& card,
@@ -82,7 +83,7 @@ std::optional<RecordedShapes> record(const SweepSettings& settings, const Machin
   std::string why = "its costs are out of range";
   const std::optional<plan::RecordedOpCosts> costs = read_costs(folder.path(), model->program, &why);
   if (!costs) throw UsageError("this model cannot be predicted from its shapes: " + why);
-  return RecordedShapes{model->program, join(model->inputs, ", "), *costs, {}};
+  return RecordedShapes{model->program, join(model->inputs, ", "), *costs, {}, {}};
 }
 
 // Steps under the plan, with shapes alone: every allocation in its order. Offloaded tensors have no time to leave, so
@@ -118,7 +119,7 @@ std::vector<plan::Plan> plans_of(const CandidateStrategiesAndPlans& candidates, 
 
 // As many at a time as there are cores.
 void play_all(const SweepSettings& settings, const MachineProfile& card, const std::vector<plan::Plan>& plans,
-              std::map<std::string, PlayedPeaks>& played) {
+              RecordedShapes& shapes) {
   std::vector<const plan::Plan*> left;
   for (const plan::Plan& plan : plans)
     if (can_play(plan)) left.push_back(&plan);
@@ -128,7 +129,10 @@ void play_all(const SweepSettings& settings, const MachineProfile& card, const s
     for (size_t i = begin; i < std::min(left.size(), begin + at_a_time); ++i)
       running.push_back(std::async(std::launch::async, [&, i] { return play(settings, card, *left[i]); }));
     for (size_t i = 0; i < running.size(); ++i)
-      if (const auto peaks = running[i].get()) played[left[begin + i]->strategy] = *peaks;
+      if (const auto peaks = running[i].get())
+        shapes.played[left[begin + i]->strategy] = *peaks;
+      else
+        shapes.not_played.push_back(left[begin + i]->strategy);
   }
 }
 
@@ -253,8 +257,7 @@ std::optional<GpuMemoryFitReport> predict_fit(const GpuMemoryFitRequest& options
       std::optional<RecordedShapes> shapes = record(options.sweep, card, listener);
       if (!shapes) return {};
       found = recorded.emplace(card.compute_capability, std::move(*shapes)).first;
-      play_all(options.sweep, card, plans_of(candidates_of(options.sweep), found->second.program),
-               found->second.played);
+      play_all(options.sweep, card, plans_of(candidates_of(options.sweep), found->second.program), found->second);
       if (process::interrupted()) return {};
     }
     dtype = multiplication_dtype(found->second.program, options.sweep.request.training);
@@ -274,6 +277,8 @@ std::optional<GpuMemoryFitReport> predict_fit(const GpuMemoryFitRequest& options
   report.notes.insert(report.notes.end(), options.sweep.notes.begin(), options.sweep.notes.end());
   report.notes.push_back("bytes are simulated from shapes; context and libraries count as " +
                          format_bytes(kDeviceOverheadBytes) + ", as measured on an H200");
+  for (const std::string& strategy : first.not_played)
+    report.notes.push_back(strategy + " did not run on shapes: its memory is simulated, which is less exact");
   report.notes.push_back("step ms is a range: rates of the card's data sheet, and a host like that of the H200");
   if (training.accumulate > 1)
     report.notes.push_back(
