@@ -11,6 +11,7 @@
 #include "core/model/frontend/front_end.h"
 #include "core/model/frontend/inputs.h"
 #include "core/model/frontend/requested_input_specs.h"
+#include "core/model/frontend/transformers/transformers_front_end.h"
 #include "core/model/frontend/transformers/weights.h"
 #include "core/model/program/embeddings.h"
 #include "core/model/safetensors/layout.h"
@@ -97,6 +98,10 @@ TEST_CASE("weights in host memory have the values of those on the device") {
     source.lora = "r=2";
     const program::Program plain = lower(source);
     source.weights_on_host = true;
+    int on_device = 0;
+    for (const auto& [name, parameter] : TransformersFrontEnd().lower(source).state.parameters)
+      on_device += parameter.storage().nbytes() > 0 ? 1 : 0;
+    CHECK(on_device < 30);  // of more than 160
     const program::Program moved = lower(source);
     REQUIRE(moved.state.host_weights);
     REQUIRE(plain.state.parameters.size() == moved.state.parameters.size());

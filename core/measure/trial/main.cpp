@@ -241,6 +241,9 @@ int main(int argc, char** argv) {
     status = 2;
   } catch (const memtune::OutOfHostMemoryError& error) {
     frames.send({{"frame", "error"}, {"outcome", "host_oom"}, {"message", error.what()}});
+  } catch (const c10::OutOfMemoryError& error) {
+    const std::string message = "out of device memory in load: " + memtune::program::first_line(error);
+    frames.send({{"frame", "error"}, {"outcome", "device_oom"}, {"message", message}});
   } catch (const std::bad_alloc&) {
     const std::string message = "out of host memory; " + memtune::memory_limit();
     frames.send({{"frame", "error"}, {"outcome", "host_oom"}, {"message", message}});

@@ -6,13 +6,22 @@
 
 #include <utility>
 
+#include "core/base/bytes.h"
+#include "core/base/error.h"
+#include "core/base/limits.h"
+
 namespace memtune::program {
 
 void HostWeights::move(const at::Tensor& parameter) {
   const at::NoGradGuard no_grad;
   const auto [place, is_new] = bytes_.try_emplace(parameter.unsafeGetTensorImpl());
   if (!is_new) return;
-  place->second = at::empty_strided(parameter.sizes(), parameter.strides(), parameter.options().device(at::kCPU));
+  try {
+    place->second = at::empty_strided(parameter.sizes(), parameter.strides(), parameter.options().device(at::kCPU));
+  } catch (const c10::Error&) {
+    throw OutOfHostMemoryError("no host memory for a weight of " +
+                               format_bytes(static_cast<int64_t>(parameter.nbytes())) + "; " + memory_limit());
+  }
   place->second.copy_(parameter.detach());
   c10::StorageImpl* storage = parameter.storage().unsafeGetStorageImpl();
   storage->set_data_ptr_noswap(c10::DataPtr(nullptr, parameter.device()));

@@ -13,7 +13,7 @@ namespace memtune::program {
 class HostWeights {
  public:
   // Copies the bytes to pageable host memory and frees those on the device. Does nothing if they are there already.
-  // Throws std::bad_alloc or c10::Error if host memory is full. `parameter`: alone in its storage.
+  // Throws OutOfHostMemoryError. `parameter`: alone in its storage.
   void move(const at::Tensor& parameter);
   // Gives the parameter its bytes on the device again, if they were moved.
   void restore(const at::Tensor& parameter);

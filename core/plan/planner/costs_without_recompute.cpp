@@ -1,6 +1,8 @@
 #include "core/plan/planner/costs_without_recompute.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <utility>
 
 #include "core/plan/planner/step_predictor.h"
@@ -68,16 +70,23 @@ UnmodelledMemory all_held(const StepSimulationTables& tables, const UnmodelledMe
 }
 
 // Recorded ops run with gaps between them. In a step, the power limit lowers clocks, and copies take memory bandwidth.
-// So compute is scaled until the recorded step is predicted as it was measured. Copies are not.
+// So compute is scaled until the recorded step is predicted as it was measured. Copies are not: if the step waits for
+// them, more compute does not bring it nearer, and the best scale so far stays.
 void calibrate(const plan::ProgramFacts& facts, const plan::Plan& recorded, double measured_ms,
                RecordedOpCosts& costs) {
-  constexpr int kRounds = 5;
-  constexpr double kLeast = 0.5;  // of the recorded times
-  const double least_ms = kLeast * costs.step_ms;
+  constexpr int kRounds = 6;
+  constexpr double kLeast = 0.67, kMost = 1.5;  // of the recorded times
+  const double least_ms = kLeast * costs.step_ms, most_ms = kMost * costs.step_ms;
+  double best_ms = costs.step_ms, best_apart_ms = std::numeric_limits<double>::max();
   for (int i = 0; i < kRounds; ++i) {
     const double predicted_ms = StepPredictor(facts, costs).predict(recorded, {.states = true}).step_ms;
-    costs.step_ms = std::max(least_ms, costs.step_ms + measured_ms - predicted_ms);
+    const double apart_ms = std::abs(measured_ms - predicted_ms);
+    if (apart_ms >= best_apart_ms) break;
+    best_ms = costs.step_ms;
+    best_apart_ms = apart_ms;
+    costs.step_ms = std::clamp(costs.step_ms + measured_ms - predicted_ms, least_ms, most_ms);
   }
+  costs.step_ms = best_ms;
 }
 
 RecordedOpCosts without_recompute(const plan::ProgramFacts& facts, RecordedOpCosts costs) {
@@ -104,7 +113,8 @@ RecordedOpCosts costs_without_recompute(const plan::ProgramFacts& facts, Recorde
   recorded.states = std::exchange(costs.states.placements, {});
   const double measured_ms = std::exchange(costs.states.measured_ms, 0);
   costs = without_recompute(facts, std::move(costs));
-  if (measured_ms > 0 && recorded.offloads_states()) calibrate(facts, recorded, measured_ms, costs);
+  if (measured_ms > 0 && costs.passes == 1 && recorded.offloads_states())
+    calibrate(facts, recorded, measured_ms, costs);
   return costs;
 }
 

@@ -69,7 +69,7 @@ constexpr int64_t kUnmodelledShare = 64;
 constexpr int64_t kUnusedPages = int64_t{320} << 20, kUnusedShare = 64;  // not more than a 64th of the budget
 
 constexpr double kWorthMore = 0.995;  // a plan that offloads more states takes less than this part of another's time
-constexpr double kSlow = 1.3;         // of the lower bound: a step slower than with all activations recomputed
+constexpr double kSlow = 1.35;        // of a step that keeps everything: slower than with all activations recomputed
 constexpr int kShares = 4;            // offloaded are the states of a quarter of the blocks, of two, three, all
 
 // Blocks apart from each other give their copies most time.
@@ -251,7 +251,7 @@ std::optional<PredictedPlan> Planner::plan(const PlanLimits& limits, const std::
 
 // Activations give way to parameters and optimizer states that no op needs: then these are worth offloading, too.
 bool Planner::is_slow(const PredictedPlan& step) const {
-  return tiers_.states && step.predicted.step_ms > kSlow * step.least_ms;
+  return tiers_.states && step.predicted.step_ms > kSlow * costs_.step_ms;
 }
 
 // With expandable segments, free memory in pieces only costs time: the allocator gives it back and takes it again in

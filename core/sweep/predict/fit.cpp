@@ -5,6 +5,7 @@
 #include <future>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -158,8 +159,9 @@ StrategyFitsOnGpu fit_on(const RecordedShapes& recorded, const MachineProfile& c
     if (!fits) step = planner.predict_on_device(plan, kEndlessBytes);
     if (const auto played = recorded.played.find(plan.strategy); played != recorded.played.end()) {
       const int64_t bytes = played->second.reserved_bytes + kDeviceOverheadBytes;
+      const int64_t least_bytes = played->second.allocated_bytes + kDeviceOverheadBytes;
       // If it is more than the card has, the allocator may still release free segments, as in the simulation.
-      if (bytes <= card.memory_bytes || !fits) {
+      if (bytes <= card.memory_bytes || !fits || least_bytes > card.memory_bytes) {
         fits = bytes <= card.memory_bytes;
         step.peak_bytes = played->second.allocated_bytes;
         step.required_bytes = bytes;
@@ -277,7 +279,10 @@ std::optional<GpuMemoryFitReport> predict_fit(const GpuMemoryFitRequest& options
   report.notes.insert(report.notes.end(), options.sweep.notes.begin(), options.sweep.notes.end());
   report.notes.push_back("bytes are simulated from shapes; context and libraries count as " +
                          format_bytes(kDeviceOverheadBytes) + ", as measured on an H200");
-  for (const std::string& strategy : first.not_played)
+  std::set<std::string> not_played;
+  for (const auto& [capability, shapes] : recorded)
+    not_played.insert(shapes.not_played.begin(), shapes.not_played.end());
+  for (const std::string& strategy : not_played)
     report.notes.push_back(strategy + " did not run on shapes: its memory is simulated, which is less exact");
   report.notes.push_back("step ms is a range: rates of the card's data sheet, and a host like that of the H200");
   if (training.accumulate > 1)

@@ -3,6 +3,7 @@
 #include <c10/core/Allocator.h>
 #include <c10/util/Exception.h>
 
+#include <algorithm>
 #include <charconv>
 #include <mutex>
 #include <string_view>
@@ -27,6 +28,7 @@ class ShapeBlocks {
     const std::lock_guard lock(mutex_);
     const Block block = blocks_.take(bytes);
     if (!block.tracked()) small_bytes_ += block.bytes;
+    peak_bytes_ = std::max(peak_bytes_, blocks_.reserved_bytes() + small_bytes_);
     return block;
   }
   void deallocate(const Block& block) {
@@ -40,11 +42,11 @@ class ShapeBlocks {
   }
   int64_t peak_reserved_bytes() {
     const std::lock_guard lock(mutex_);
-    return blocks_.peak_reserved_bytes() + small_bytes_;
+    return peak_bytes_;
   }
   void reset_peak() {
     const std::lock_guard lock(mutex_);
-    blocks_.reset_peak();
+    peak_bytes_ = blocks_.reserved_bytes() + small_bytes_;
   }
   void release_free_segments() {
     const std::lock_guard lock(mutex_);
@@ -54,7 +56,7 @@ class ShapeBlocks {
  private:
   std::mutex mutex_;
   SimulatedCachingAllocator blocks_{kCudaGrain};
-  int64_t small_bytes_ = 0;
+  int64_t small_bytes_ = 0, peak_bytes_ = 0;
 };
 ShapeBlocks& shape_blocks() {
   static auto* blocks = new ShapeBlocks;  // never destroyed: tensors may outlive static objects

@@ -73,10 +73,13 @@ class StepMemory:
                     path = path[1:]
                 self.modules.append((".".join(prefix + path), module))
         self.trained = len(self.modules)
+        listed = {id(module) for _, module in self.modules}
         for root in memtune_parts.find_roots():  # a loss, a frozen encoder
             if id(root) not in self.roots and can_have_hooks(root):
-                self.modules += [(".".join([type(root).__name__] + name.split(".") * bool(name)), module)
-                                 for name, module in root.named_modules()]
+                for name, module in root.named_modules():
+                    if id(module) not in listed:
+                        listed.add(id(module))
+                        self.modules.append((".".join([type(root).__name__] + name.split(".") * bool(name)), module))
 
     # --- the step
 
@@ -481,11 +484,14 @@ def storages_of(values, is_here):
 
 
 def can_have_hooks(root):
-    """Neither one of TorchScript nor one that torch.compile has replaced."""
+    """Neither one of TorchScript, nor one that torch.compile has replaced, nor one under construction."""
     import torch
 
-    return not any(isinstance(each, torch.jit.ScriptModule) for each in root.modules()) and \
-        not memtune_parts.is_compiled(root)
+    try:
+        return not any(isinstance(each, torch.jit.ScriptModule) for each in root.modules()) and \
+            not memtune_parts.is_compiled(root)
+    except Exception:
+        return False
 
 
 def held_addresses(is_here):

@@ -160,7 +160,7 @@ class LoraWriter {
                                   int64_t rows, int64_t columns) {
     const auto known = adapted_.find(path);
     if (known != adapted_.end()) return known->second;
-    if (weight.is_floating_point()) factors_.load_saved(path + ".weight", weight);
+    if (weight.is_floating_point()) load_saved(path + ".weight", weight);
     const int64_t rank = lora_.rank_of(path);
     const auto options = at::TensorOptions(adapter_type(weight)).device(weight.device());
     const auto add = [&](const char* which, at::IntArrayRef shape) {
@@ -230,8 +230,14 @@ class LoraWriter {
   }
 
   void train(const std::string& name, at::Tensor& parameter) {
-    factors_.load_saved(name, parameter);
+    load_saved(name, parameter);
     parameter.requires_grad_();
+  }
+
+  // The adapter's file may also have weights of the model.
+  void load_saved(const std::string& name, const at::Tensor& parameter) {
+    if (program_.state.host_weights) program_.state.host_weights->restore(parameter);
+    factors_.load_saved(name, parameter);
   }
 
   program::Program& program_;
