@@ -199,6 +199,23 @@ TEST_CASE("parameters and optimizer states are offloaded only if nothing else fi
   }
 }
 
+TEST_CASE("parameters and optimizer states are offloaded if all other plans are slow") {
+  Decoder decoder(6, 20);
+  record_states(decoder.facts, decoder.costs);
+  decoder.costs.rerun_ratio = 6;
+  const Planner without(decoder.facts, decoder.costs), with(decoder.facts, decoder.costs, {.states = true});
+  const PlanLimits limits{without.least_memory({}, "").predicted.peak_bytes, 0};
+  const auto resident = without.plan(limits, "planned"), planned = with.plan(limits, "planned");
+  REQUIRE(resident);
+  REQUIRE(planned);
+  CHECK(resident->predicted.step_ms > 1.35 * with.predict({}).step_ms);
+  CHECK(planned->plan.offloads_states());
+  CHECK(planned->predicted.step_ms < resident->predicted.step_ms);
+  const auto budgets = with.plan_budgets({&limits, 1}, [](const PlanLimits&) { return "planned"; });
+  REQUIRE(budgets.front());
+  CHECK(budgets.front()->plan.offloads_states());
+}
+
 TEST_CASE("the lower bound of the smallest plan includes the cost of its memory") {
   const Decoder decoder(3, 20);
   const Planner planner(decoder.facts, decoder.costs);
