@@ -31,14 +31,20 @@ struct Place : test::ScratchFolder {
     result.seed = seed;
     return result;
   }
+  void write_config(int layers) const {
+    std::string config = kConfig;
+    config.replace(config.find("\"num_hidden_layers\": 2"), 22, "\"num_hidden_layers\": " + std::to_string(layers));
+    std::ofstream(path / "config.json") << config;
+  }
   // Writes one tensor of zeros.
   void write_weights(const std::string& name, std::vector<int64_t> shape) const {
     write_weights({{name, safetensors::Dtype::f32, std::move(shape)}});
   }
-  void write_weights(const std::vector<safetensors::TensorSpec>& specs) const {
+  void write_weights(const std::vector<safetensors::TensorSpec>& specs,
+                     const std::string& file = "model.safetensors") const {
     safetensors::Header header;
     header.entries = safetensors::lay_out(specs);
-    std::ofstream(path / "model.safetensors", std::ios::binary)
+    std::ofstream(path / file, std::ios::binary)
         << safetensors::print_header(header) << std::string(safetensors::data_bytes_of(header.entries), '\0');
   }
 };
@@ -89,9 +95,7 @@ TEST_CASE("weights are drawn from the seed if no file holds them") {
 // 18 layers have more parameters than stay on the device while the next layers are made.
 TEST_CASE("weights in host memory have the values of those on the device") {
   const Place place;
-  std::string config = kConfig;
-  config.replace(config.find("\"num_hidden_layers\": 2"), 22, "\"num_hidden_layers\": 18");
-  std::ofstream(place.path / "config.json") << config;
+  place.write_config(18);
   for (const char* const load_in : {"", "4bit", "8bit"}) {
     LoweringOptions source = place.source();
     source.load_in = load_in;
@@ -111,6 +115,30 @@ TEST_CASE("weights in host memory have the values of those on the device") {
       if (i % 2 == 0) moved.state.host_weights->restore(parameter);
       CHECK(at::equal(plain.state.parameters[i].second, moved.state.host_weights->take(parameter)));
     }
+  }
+}
+
+TEST_CASE("an adapter's file may have weights of the model that wait in host memory") {
+  const Place place;
+  place.write_config(18);
+  std::ofstream(place.path / "adapter_config.json")
+      << R"({"peft_type": "LORA", "r": 2, "target_modules": ["up_proj"]})";
+  const std::string saved = "base_model.model.model.layers.";
+  std::vector<safetensors::TensorSpec> specs = {
+      {saved + "0.mlp.up_proj.base_layer.weight", safetensors::Dtype::f32, {24, 16}}};
+  for (int i = 0; i < 18; ++i) {
+    specs.push_back({saved + std::to_string(i) + ".mlp.up_proj.lora_A.weight", safetensors::Dtype::f32, {2, 16}});
+    specs.push_back({saved + std::to_string(i) + ".mlp.up_proj.lora_B.weight", safetensors::Dtype::f32, {24, 2}});
+  }
+  place.write_weights(specs, "adapter_model.safetensors");
+  LoweringOptions source = place.source();
+  source.lora = place.path.string();
+  source.weights_on_host = true;
+  const program::Program program = lower(source);
+  for (const int layer : {0, 1}) {
+    const std::string name = "model.layers." + std::to_string(layer) + ".mlp.up_proj.weight";
+    const at::Tensor weight = program.state.host_weights->take(parameter(program, name));
+    CHECK((weight.abs().max().item<double>() == 0) == (layer == 0));
   }
 }
 

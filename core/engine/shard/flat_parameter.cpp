@@ -2,7 +2,6 @@
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
-#include <c10/core/Allocator.h>
 
 #include <algorithm>
 #include <utility>
@@ -27,18 +26,6 @@ void check(const std::string& name, const at::Tensor& tensor) {
 }
 
 }  // namespace
-
-void free_bytes(const at::Tensor& tensor) {
-  c10::StorageImpl* storage = tensor.storage().unsafeGetStorageImpl();
-  storage->set_data_ptr_noswap(c10::DataPtr(nullptr, tensor.device()));
-  storage->set_nbytes(0);
-}
-
-void allocate_bytes(const at::Tensor& tensor, int64_t bytes) {
-  c10::StorageImpl* storage = tensor.storage().unsafeGetStorageImpl();
-  storage->set_data_ptr_noswap(c10::GetAllocator(tensor.device().type())->allocate(static_cast<size_t>(bytes)));
-  storage->set_nbytes(static_cast<size_t>(bytes));
-}
 
 FlatParameter::FlatParameter(std::string name, const program::NamedTensors& parameters, int rank, int ranks,
                              const ShardStoragePolicy& settings, PinnedHostTensorStore* host)

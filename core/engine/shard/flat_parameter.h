@@ -13,17 +13,13 @@
 #include <string>
 #include <vector>
 
+#include "core/base/device/torch/storage_bytes.h"
 #include "core/engine/shard/pinned_host_tensor_store.h"
 #include "core/engine/shard/shard_storage_policy.h"
 #include "core/model/program/host_weights.h"
 #include "core/model/program/state.h"
 
 namespace memtune::shard {
-
-// Frees the bytes of the tensor's storage, for all tensors that share it.
-void free_bytes(const at::Tensor& tensor);
-// Gives the storage new bytes, whose contents are undefined.
-void allocate_bytes(const at::Tensor& tensor, int64_t bytes);
 
 class FlatParameter {
  public:
@@ -52,8 +48,8 @@ class FlatParameter {
   const c10::StorageImpl* storage() const { return whole_.storage().unsafeGetStorageImpl(); }
 
   bool allocated() const { return whole_.storage().nbytes() > 0; }
-  void allocate() { allocate_bytes(whole_, whole_bytes_); }
-  void free() { free_bytes(whole_); }
+  void allocate() { device::allocate_bytes(whole_, whole_bytes_); }
+  void free() { device::free_bytes(whole_); }
 
   // Moves the parameters' gradients into one flat tensor of the reduce dtype; undefined ones become zeros. Throws
   // UsageError for a sparse gradient.

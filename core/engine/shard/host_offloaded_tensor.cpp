@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "core/engine/shard/flat_parameter.h"
+#include "core/base/device/torch/storage_bytes.h"
 
 namespace memtune::shard {
 
@@ -21,7 +21,7 @@ HostOffloadedTensor::HostOffloadedTensor(const at::Tensor& row, PinnedHostTensor
 
 void HostOffloadedTensor::make_room() {
   free_later_ = false;
-  if (!on_device()) allocate_bytes(row_, bytes());
+  if (!on_device()) device::allocate_bytes(row_, bytes());
 }
 
 void HostOffloadedTensor::load() {
@@ -47,7 +47,7 @@ void HostOffloadedTensor::store() {
 void HostOffloadedTensor::free() {
   wait();  // memory under a running copy cannot be used again
   free_later_ = storing();
-  if (!free_later_ && on_device()) free_bytes(row_);
+  if (!free_later_ && on_device()) device::free_bytes(row_);
 }
 
 void HostOffloadedTensor::settle() {
@@ -65,7 +65,7 @@ void HostOffloadedTensor::stop() noexcept {
   device_->synchronize_quietly();
   loaded_ = stored_ = nullptr;
   free_later_ = false;
-  if (on_device()) free_bytes(row_);
+  if (on_device()) device::free_bytes(row_);
 }
 
 }  // namespace memtune::shard

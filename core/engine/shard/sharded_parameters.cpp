@@ -228,7 +228,7 @@ void ShardedParameters::finish_reduction() {
   const at::NoGradGuard no_grad;
   Reduction done = std::exchange(reduction_, {});
   done.collective->wait();
-  free_bytes(done.whole);  // the process group may hold the tensor longer
+  device::free_bytes(done.whole);  // the process group may hold the tensor longer
   Flat& flat = flats_[done.flat];
   if (!is_narrow(done.part)) done.part.div_(collectives_.size());
   const at::Tensor part = done.part.to(flat.parameter->shard().scalar_type());

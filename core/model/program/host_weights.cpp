@@ -2,11 +2,11 @@
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
-#include <c10/core/Allocator.h>
 
 #include <utility>
 
 #include "core/base/bytes.h"
+#include "core/base/device/torch/storage_bytes.h"
 #include "core/base/error.h"
 #include "core/base/limits.h"
 
@@ -23,19 +23,15 @@ void HostWeights::move(const at::Tensor& parameter) {
                                format_bytes(static_cast<int64_t>(parameter.nbytes())) + "; " + memory_limit());
   }
   place->second.copy_(parameter.detach());
-  c10::StorageImpl* storage = parameter.storage().unsafeGetStorageImpl();
-  storage->set_data_ptr_noswap(c10::DataPtr(nullptr, parameter.device()));
-  storage->set_nbytes(0);
+  device::free_bytes(parameter);
 }
 
 void HostWeights::restore(const at::Tensor& parameter) {
   const at::NoGradGuard no_grad;
   if (!bytes_.contains(parameter.unsafeGetTensorImpl())) return;
   const at::Tensor bytes = take(parameter);
-  const size_t needed = static_cast<size_t>(parameter.storage_offset()) * parameter.element_size() + bytes.nbytes();
-  c10::StorageImpl* storage = parameter.storage().unsafeGetStorageImpl();
-  storage->set_data_ptr_noswap(c10::GetAllocator(parameter.device().type())->allocate(needed));
-  storage->set_nbytes(needed);
+  const int64_t before = parameter.storage_offset() * static_cast<int64_t>(parameter.element_size());
+  device::allocate_bytes(parameter, before + static_cast<int64_t>(bytes.nbytes()));
   parameter.detach().copy_(bytes);
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <future>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -64,16 +65,20 @@ plan::TrialRequest request_of(const SweepSettings& settings, const MachineProfil
   return request;
 }
 
+// `command`: of memtune-trial. Files of its answer are in the folder.
+TrialAnswer answer_of(const char* command, const plan::TrialRequest& request, const TemporaryFolder& folder,
+                      const SweepSettings& settings, const std::function<void(const TrialProgress&)>& progress = {}) {
+  const std::filesystem::path file = folder.path() / "request.json";
+  write_file(file, json(request).dump() + "\n");
+  return run_trial_process({{command, file.string()}, folder.path() / "log.txt", settings.limit, progress});
+}
+
 // Empty after a signal.
 std::optional<RecordedShapes> record(const SweepSettings& settings, const MachineProfile& card,
                                      SweepListener& listener) {
   const TemporaryFolder folder("fit");
-  const std::filesystem::path file = folder.path() / "request.json";
-  write_file(file, json(request_of(settings, card, folder.path())).dump() + "\n");
-  const TrialAnswer answer = run_trial_process(
-      {{"inspect", file.string()}, folder.path() / "log.txt", settings.limit, [&](const TrialProgress& progress) {
-         listener.inspecting(progress);
-       }});
+  const TrialAnswer answer = answer_of("inspect", request_of(settings, card, folder.path()), folder, settings,
+                                       [&](const TrialProgress& progress) { listener.inspecting(progress); });
   if (process::interrupted()) return {};
   if (const auto* mistake = std::get_if<ReceivedUsageError>(&answer)) throw UsageError(mistake->message);
   if (const auto* failure = std::get_if<ProcessFailure>(&answer))
@@ -97,9 +102,7 @@ std::optional<PlayedPeaks> play(const SweepSettings& settings, const MachineProf
   request.envelope.round = 1;  // compares and traces nothing
   request.training.warmup = kPlayedSteps;
   request.training.steps = 1;
-  const std::filesystem::path file = folder.path() / "request.json";
-  write_file(file, json(request).dump() + "\n");
-  const TrialAnswer answer = run_trial_process({{"run", file.string()}, folder.path() / "log.txt", settings.limit, {}});
+  const TrialAnswer answer = answer_of("run", request, folder, settings);
   const auto* measured = std::get_if<result::Measurement>(&answer);
   if (measured == nullptr || measured->outcome != result::Outcome::ok) return {};
   return PlayedPeaks{measured->peak_bytes.allocated, measured->peak_bytes.reserved};
