@@ -157,6 +157,49 @@ TEST_CASE("blocks of the same structure have the same options with averaged time
         doctest::Approx(2 * Decoder().options()[1].options.back().recompute_ms));
 }
 
+// As the input of a checkpointed block: its own backward has no use for it.
+TEST_CASE("what only the recomputation of one other block reads may be offloaded there") {
+  for (const bool is_shared : {false, true}) {
+    Builder builder;
+    builder.facts.blocks = {{"a"}, {"b"}, {"c"}};
+    builder.block = 0;
+    const int input = builder.op("aten::add", {builder.input()});
+    builder.measured(16 * kMiB, false);
+    for (const int block : {1, 2}) {
+      builder.block = block;
+      builder.op("aten::relu", {block == 1 || is_shared ? input : builder.input()});
+      builder.measured(64 * kMiB, true);
+    }
+    const OpMemoryAccessGraph graph(builder.facts);
+    const auto options = block_options(builder.facts, graph, costs_of(builder.facts, {1, 1, 1}), {})[2].options;
+    const auto offloads_input = [&](const BlockOption& option) {
+      return option.recompute_ms > 0 && option.resident_bytes == 0 && option.offloaded_bytes == 16 * kMiB;
+    };
+    CAPTURE(is_shared);
+    CHECK(std::ranges::any_of(options, offloads_input) == !is_shared);
+  }
+}
+
+TEST_CASE("of options that are nearly as small and offload nothing the fastest is always there") {
+  Builder builder;
+  builder.facts.blocks = {{"a"}};
+  builder.block = 0;
+  int in = builder.op("c10d::all_reduce", {builder.input()});
+  builder.last().op_class = plan::OpClass::collective;
+  builder.measured(kMiB, true);
+  std::vector<double> ms = {1};
+  for (int i = 0; i < 12; ++i) {
+    in = builder.op("aten::relu", {in});
+    builder.measured(i == 11 ? 2 * kMiB : 512 * kMiB, true);
+    ms.push_back(i == 11 ? 50 : 10);
+  }
+  const OpMemoryAccessGraph graph(builder.facts);
+  const auto options = block_options(builder.facts, graph, costs_of(builder.facts, ms), {.most = 3})[1].options;
+  CHECK(std::ranges::any_of(options, [](const BlockOption& option) {
+    return option.offloaded_bytes == 0 && option.resident_bytes == 3 * kMiB && option.recompute_ms == 110;
+  }));
+}
+
 TEST_CASE("small tensors are not offloaded unless the limits allow it") {
   Builder builder;
   builder.facts.blocks = {{"a"}};

@@ -136,8 +136,9 @@ class Maker {
   int find(int unit, int memory) {
     if (here_[memory] < 0) {
       here_[memory] = static_cast<int>(graphs_[unit].memories.size());
-      const int64_t bytes = at(memory).saved ? 0 : at(memory).bytes / blocks_that_read(memory);
-      graphs_[unit].memories.push_back({.number = memory, .bytes = bytes});
+      const int64_t blocks = blocks_that_read(memory), bytes = at(memory).saved ? 0 : at(memory).bytes / blocks;
+      RecomputeAllocationNode& input = graphs_[unit].memories.emplace_back(RecomputeAllocationNode{memory, bytes});
+      if (blocks == 1) input.offloadable_bytes = std::min(bytes, offloadable_bytes(memory));
     }
     return here_[memory];
   }

@@ -3,7 +3,7 @@
 //
 // Memories of other blocks that this one reads are included. If backward needs such a memory anyway, it costs nothing.
 // Otherwise it would be kept for a recomputation here: it costs its bytes, divided by the number of blocks that read
-// it.
+// it. If no other block reads it, as with the input of a block, this one may offload it.
 #pragma once
 
 #include <cstdint>

@@ -38,11 +38,21 @@ class Selection {
  private:
   int count() const { return static_cast<int>(taken_.size()); }
 
-  // The fastest, the smallest, and the smallest that offloads nothing.
+  // The fastest, the smallest, and the smallest that offloads nothing: of those that are nearly as small, the fastest.
   void take_extremes() {
     take_least([](const BlockOption& o) { return std::tuple(o.recompute_ms, o.offloaded_bytes); });
     take_least([](const BlockOption& o) { return std::tuple(o.resident_bytes, o.recompute_ms); });
-    take_least([](const BlockOption& o) { return std::tuple(o.offloaded_bytes, o.resident_bytes); });
+    take_least([least = least_without_offload()](const BlockOption& o) {
+      return std::tuple(o.offloaded_bytes, static_cast<double>(o.resident_bytes) > least, o.recompute_ms);
+    });
+  }
+
+  double least_without_offload() const {
+    double least = std::numeric_limits<double>::max();
+    for (const std::vector<BlockOption>* options : {&options_, &taken_})
+      for (const BlockOption& option : *options)
+        if (option.offloaded_bytes == 0) least = std::min(least, static_cast<double>(option.resident_bytes));
+    return least + kNearlyEqual * most_bytes_;
   }
 
   template <class Rank>
