@@ -59,6 +59,11 @@ std::optional<PlanSearch::Choice> PlanSearch::fastest() {
   return best_ ? std::optional(best_->first) : std::nullopt;
 }
 
+std::optional<PlanSearch::Choice> PlanSearch::fastest_alike() {
+  score_alike();
+  return best_ ? std::optional(best_->first) : std::nullopt;
+}
+
 PlanSearch::Choice PlanSearch::smallest() {
   score_alike();
   for (ChainPlanningProblem& chain : chains()) {

@@ -26,6 +26,8 @@ class PlanSearch {
 
   // Returns nothing if no choice that was found fits the limits.
   std::optional<Choice> fastest();
+  // Of those that give all blocks the same option. Predicts few choices.
+  std::optional<Choice> fastest_alike();
   // The choice with the lowest peak; one within the host and disk budgets if any is.
   Choice smallest();
   // Up to `most` of all scores so far that fit the limits, with parameters and optimizer states in the same places,

@@ -242,7 +242,7 @@ std::optional<PredictedPlan> Planner::plan(const PlanLimits& limits, const std::
   };
   std::optional<PredictedPlan> planned = plan_of(false);
   if (!planned) planned = plan_with_retries(limits, name);
-  if (planned && !is_slow(*planned)) return planned;
+  if (planned && !is_slow(*planned, limits)) return planned;
   std::optional<PredictedPlan> offloading = plan_of(true);
   if (!planned) return offloading;
   const bool faster = offloading && offloading->predicted.step_ms < kWorthMore * planned->predicted.step_ms;
@@ -250,8 +250,15 @@ std::optional<PredictedPlan> Planner::plan(const PlanLimits& limits, const std::
 }
 
 // Activations give way to parameters and optimizer states that no op needs: then these are worth offloading, too.
-bool Planner::is_slow(const PredictedPlan& step) const {
-  return tiers_.states && step.predicted.step_ms > kSlow * costs_.step_ms;
+bool Planner::is_slow(const PredictedPlan& step, const PlanLimits& limits) const {
+  if (!tiers_.states) return false;
+  if (step.predicted.step_ms > kSlow * costs_.step_ms) return true;
+  for (size_t i = 1; i < placements_.size(); ++i) {
+    const auto variant = static_cast<Variant>(i * std::size(kStashBytes));
+    const auto choice = PlanSearch(*this, limits, scores_, variant).fastest_alike();
+    if (choice && score(*choice).step_ms < kWorthMore * step.predicted.step_ms) return true;
+  }
+  return false;
 }
 
 // With expandable segments, free memory in pieces only costs time: the allocator gives it back and takes it again in
@@ -394,10 +401,11 @@ std::vector<std::optional<PredictedPlan>> Planner::plan_budgets(std::span<const 
   std::vector<size_t> tight;
   std::vector<PlanLimits> tight_limits;
   for (size_t i = 0; i < limits.size(); ++i) {
-    if (fitting[i].none() && (plans[i] = plan_with_retries(limits[i], name(limits[i]))) && !is_slow(*plans[i]))
+    if (fitting[i].none() && (plans[i] = plan_with_retries(limits[i], name(limits[i]))) &&
+        !is_slow(*plans[i], limits[i]))
       continue;
     const std::optional<PredictedPlan>& found = fitting[i].safe ? fitting[i].safe : fitting[i].tight;
-    if (found && !is_slow(*found)) continue;
+    if (found && !is_slow(*found, limits[i])) continue;
     tight.push_back(i);
     tight_limits.push_back(limits[i]);
   }

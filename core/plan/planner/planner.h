@@ -135,7 +135,7 @@ class Planner {
                       Scores& scores) const;
   int64_t take_fitting(const std::vector<Choice>& choices, const PlanLimits& limits, const std::string& name,
                        Scores& scores, FittingPlans& found) const;
-  bool is_slow(const PredictedPlan& step) const;
+  bool is_slow(const PredictedPlan& step, const PlanLimits& limits) const;
   void take_faster(std::optional<PredictedPlan>& best, std::optional<PredictedPlan> step) const;
   std::optional<PredictedPlan> plan_with_retries(PlanLimits limits, const std::string& name) const;
   PredictedPlan planned(const Choice& choice, const PlanLimits& limits, const std::string& name, Scores& scores) const;
