@@ -36,6 +36,8 @@ int64_t bytes_before(std::string_view words, const std::string& message) {
 
 bool may_expand_segments() { return in_environment().find("expandable_segments") == std::string::npos; }
 
+bool expands_segments() { return in_environment().find(kExpandableSegments) != std::string::npos; }
+
 std::string allocator_environment(const std::string& settings) {
   const std::string before = in_environment();
   return std::string(variable()) + "=" + (before.empty() ? "" : before + ",") + settings;

@@ -13,6 +13,8 @@ inline constexpr const char* kExpandableSegments = "expandable_segments:True";
 
 // False if the environment sets that already, to either value.
 bool may_expand_segments();
+// True if the environment sets it to True.
+bool expands_segments();
 // "NAME=settings", behind the settings of the environment. NAME is PYTORCH_ALLOC_CONF if that alone is set, else
 // kAllocatorVariable, which PyTorch 2.11 reads instead of the other.
 std::string allocator_environment(const std::string& settings);

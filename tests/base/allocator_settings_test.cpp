@@ -49,6 +49,11 @@ TEST_CASE("settings are added to those of the variable that PyTorch reads") {
   unsetenv("PYTORCH_CUDA_ALLOC_CONF");
   CHECK(allocator_environment("a:1") == "PYTORCH_ALLOC_CONF=expandable_segments:False,a:1");
   CHECK_FALSE(may_expand_segments());
+  CHECK_FALSE(expands_segments());
+  setenv("PYTORCH_ALLOC_CONF", "a:1,expandable_segments:True", 1);
+  CHECK_FALSE(may_expand_segments());
+  CHECK(expands_segments());
+  setenv("PYTORCH_ALLOC_CONF", "expandable_segments:False", 1);
   unsetenv("PYTORCH_ALLOC_CONF");
   CHECK(allocator_environment("a:1") == "PYTORCH_CUDA_ALLOC_CONF=a:1");
 }

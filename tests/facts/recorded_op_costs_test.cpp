@@ -21,6 +21,7 @@ namespace {
 RecordedOpCosts two_ops() {
   RecordedOpCosts costs;
   costs.grain_bytes = 512;
+  costs.expandable_segments = true;
   costs.start_bytes = 1000;
   costs.step_ms = 9.5;
   costs.values = {{0, 0, 64}, {1, kPrivateSave, 32, 0}};

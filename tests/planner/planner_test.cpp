@@ -216,6 +216,46 @@ TEST_CASE("parameters and optimizer states are offloaded if all other plans are 
   CHECK(budgets.front()->plan.offloads_states());
 }
 
+TEST_CASE("parameters and optimizer states are offloaded if a uniform plan is faster with that") {
+  Decoder decoder(6, 20);
+  record_states(decoder.facts, decoder.costs);
+  decoder.costs.rerun_ratio = 3;
+  const Planner without(decoder.facts, decoder.costs), with(decoder.facts, decoder.costs, {.states = true});
+  const int64_t most = with.predict({}).peak_bytes, least = without.least_memory({}, "").predicted.peak_bytes;
+  const PlanLimits limits{most - (most - least) * 5 / 6, 0};
+  const auto resident = without.plan(limits, "planned"), planned = with.plan(limits, "planned");
+  REQUIRE(resident);
+  REQUIRE(planned);
+  CHECK(resident->predicted.step_ms < 1.35 * with.predict({}).step_ms);  // not slow of itself
+  CHECK(planned->plan.offloads_states());
+  CHECK(planned->predicted.step_ms < resident->predicted.step_ms);
+}
+
+TEST_CASE("segments that the environment lets grow need no more of them") {
+  Decoder decoder(4, 50);
+  decoder.costs.grain_bytes = 512;
+  const Planner fixed(decoder.facts, decoder.costs);
+  const int64_t most = fixed.predict({}).required_bytes, least = fixed.least_memory({}, "").predicted.required_bytes;
+  const plan::RecordedOpCosts default_costs = decoder.costs;
+  decoder.costs.expandable_segments = true;
+  const Planner growing(decoder.facts, decoder.costs);
+  const planner::StepPredictor predictor(decoder.facts, decoder.costs), predictor_before(decoder.facts, default_costs);
+  int needed = 0;
+  for (int i = 0; i <= 8; ++i) {
+    const PlanLimits limits{least + (most - least) * i / 8};
+    const auto planned = growing.plan(limits, "planned");
+    if (!planned) continue;
+    CAPTURE(i);
+    CHECK(planned->predicted.short_bytes == 0);
+    const StepPrediction step = predictor.predict(planned->plan, {}, nullptr, {limits.budget_bytes});
+    CHECK(step.short_bytes == 0);
+    CHECK(step.required_bytes ==
+          predictor.predict(planned->plan, {}, nullptr, {limits.budget_bytes, true}).required_bytes);
+    if (predictor_before.predict(planned->plan, {}, nullptr, {limits.budget_bytes}).short_bytes > 0) ++needed;
+  }
+  CHECK(needed > 0);  // of the plans lack memory if segments have fixed sizes
+}
+
 TEST_CASE("the lower bound of the smallest plan includes the cost of its memory") {
   const Decoder decoder(3, 20);
   const Planner planner(decoder.facts, decoder.costs);

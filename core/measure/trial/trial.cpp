@@ -183,6 +183,7 @@ class Trial {
       costs->states.placements = request_.plan.states;
       costs->states.measured_ms = result_.step_ms.median;
     }
+    costs->expandable_segments = request_.envelope.allocator.empty() && expands_segments();
     device_.empty_cache();
     if (const device::AllocatorStats lasting = device_.memory(); !device_.emulated())
       costs->device_overhead_bytes = device_.unmanaged_bytes() + lasting.reserved - lasting.allocated;

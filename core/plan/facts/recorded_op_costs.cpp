@@ -276,6 +276,7 @@ void to_json(json& json, const RecordedOpCosts& costs) {
           {"moments", rows_json(kMomentColumns, moments)},
           {"gradient_bytes", costs.gradient_bytes},
           {"plan", costs.plan}};
+  if (costs.expandable_segments) json["expandable_segments"] = true;
   if (costs.has_issue_times()) json["issue"] = issue_json(costs.issue);
   if (!costs.states.units.empty()) json["states"] = states_json(costs.states);
   if (!costs.sharded()) return;
@@ -289,6 +290,7 @@ void from_json(const json& json, RecordedOpCosts& costs) {
   object.require({"version"});
   object.read("version", version, kCostsVersion, kShardedVersion);
   object.read("grain_bytes", costs.grain_bytes, 1, int64_t{1} << 30);
+  object.read("expandable_segments", costs.expandable_segments);
   object.read("start_bytes", costs.start_bytes, 0, kMaxBytes);
   object.read("device_overhead_bytes", costs.device_overhead_bytes, 0, kMaxBytes);
   object.read("step_ms", costs.step_ms, kMinStepMs, kMaxMs);

@@ -137,8 +137,9 @@ struct RecordedOpCosts {
     bool operator==(const IssueTimes&) const = default;
   };
 
-  int64_t grain_bytes = 1;  // allocation granularity; sizes are rounded up to a multiple
-  int64_t start_bytes = 0;  // allocated before the step
+  int64_t grain_bytes = 1;           // allocation granularity; sizes are rounded up to a multiple
+  bool expandable_segments = false;  // of the allocator, for all steps: the user's environment sets it
+  int64_t start_bytes = 0;           // allocated before the step
   // On the device beside what is allocated: context, libraries, and what the segments of start_bytes have free. 0 on
   // CPU.
   int64_t device_overhead_bytes = 0;

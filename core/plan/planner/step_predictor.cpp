@@ -25,7 +25,8 @@ StepPrediction StepPredictor::predict(const plan::Plan& plan, const AllowedOfflo
   const int64_t start_bytes = std::max<int64_t>(0, costs_.start_bytes - offloaded_state_bytes(costs_, plan));
   const int64_t lasting_bytes = bounded_sum(start_bytes, costs_.device_overhead_bytes);
   const bool limited = device.bytes > 0 && costs_.grain_bytes > 1;
-  if (device.expandable_segments) cache.expand_segments();
+  const bool grows = device.expandable_segments || costs_.expandable_segments;
+  if (grows) cache.expand_segments();
   if (limited) cache.set_cap(std::max<int64_t>(1, device.bytes - lasting_bytes));
   if (plan.offloads_activations() || plan.offloads_states() || costs_.grain_bytes > 1 || costs_.sharded()) {
     StepSimulator first(tables_, costs_, unmodelled_, plan, schedule, cache, tiers, before);
@@ -45,7 +46,7 @@ StepPrediction StepPredictor::predict(const plan::Plan& plan, const AllowedOfflo
     if (schedule.learning()) schedule.end_learning(learning.forward_peak(), learning.memory().interval_peak());
   }
   // Where a segment grew too large in an earlier step, the allocator returned what was free and went on.
-  if (device.expandable_segments && cache.shortage_bytes() > 0) cache.begin_again();
+  if (grows && cache.shortage_bytes() > 0) cache.begin_again();
   StepSimulator simulator(tables_, costs_, unmodelled_, plan, schedule, cache, tiers, before);
   simulator.keep_log(log);
   cache.reset_peak();

@@ -169,7 +169,8 @@ PlansByBudgetReport work_out(const Source& source, const OtherBatchPrediction* b
     if (rung.step) answer.least_bytes = std::min(answer.least_bytes, rung.step->predicted.required_bytes);
     if (rung.step && !from.budgets.empty()) rung.reasons = planner.reasons(*rung.step);
     if (rung.step && range) rung.range = around(rung.step->predicted.step_ms, range(rung.step->plan));
-    if (rung.step && source.costs.grain_bytes > 1 && (!rung.step->safe || rung.step->predicted.short_bytes > 0))
+    const bool may_be_cut = source.costs.grain_bytes > 1 && !source.costs.expandable_segments;
+    if (rung.step && may_be_cut && (!rung.step->safe || rung.step->predicted.short_bytes > 0))
       answer.notes.push_back(allocator_note(*rung.step));
   }
   if (batch) std::ranges::copy(batch->notes(), std::back_inserter(answer.notes));
