@@ -362,6 +362,11 @@ def fit(folder: Path) -> str:
     return table(rows)
 
 
+def verdict(trial: dict) -> str:
+    gradients = trial["gradients"]
+    return "reference" if gradients["against"] == trial["strategy"] else "equal" if gradients["equal"] else "differ"
+
+
 def offloaded_states(folder: Path) -> str:
     """Parameters and optimizer states in host memory, beside the same sweep's resident step."""
     rows = [["batch", "clipping", "moments", "allocator", "cap, GiB", "strategy", "ms", "× resident", "allocated, GiB", "on the device, GiB", "host memory, GiB",
@@ -374,11 +379,46 @@ def offloaded_states(folder: Path) -> str:
         found = trials(folder / f"{name}.json")
         base = ms(found[0]) if name not in ("capped", "planned") else None  # no resident step has room
         for trial in found:
-            gradients = trial["gradients"]
-            told = "reference" if gradients["against"] == trial["strategy"] else "equal" if gradients["equal"] else "differ"
             rows.append([*map(str, settings), f"`{trial['strategy']}`", f"{ms(trial):.0f}", f"{ms(trial) / base:.3f}" if base else "",
                          f"{peak(trial):.2f}", f"{peak(trial, 'device'):.2f}", f"{trial['host_bytes'] / GIB:.1f}",
-                         told])
+                         verdict(trial)])
+    return table(rows)
+
+
+def ladder(folder: Path) -> str:
+    """Plans for budgets from one recorded step: predicted, and measured without a cap, or under one."""
+    base = trials(folder / "ladder-base.json")
+    guesses = {"24": [trial["predicted"] for trial in base if "plan" in trial["strategy"]][0]}
+    for line in (folder / "ladder-predicted.txt").read_text().splitlines():
+        budget, _, step, _, _, allocated, _, device, *_ = line.split()
+        guesses[budget] = {"step_ms": float(step), "peak_bytes": float(allocated) * GIB, "required_bytes": float(device) * GIB}
+    full = [trial for trial in base if trial["strategy"] == "checkpoint:full"][0]
+    rows = [["budget, GiB", "cap, GiB", "ms", "× resident", "predicted", "allocated, GiB", "predicted", "on the device, GiB", "predicted", "gradients"],
+            ["`checkpoint:full`", "", f"{ms(full):.0f}", "1.000", "", f"{peak(full):.2f}", "", f"{peak(full, 'device'):.2f}", "", "reference"]]
+    runs = [("24", "24", trial) for trial in base if "plan" in trial["strategy"]]
+    for name, cap in (("free", ""), ("19", "19"), ("12", "12")):
+        runs += [(trial["strategy"].removeprefix("p"), cap, trial) for trial in trials(folder / f"ladder-{name}.json")]
+    for budget, cap, trial in sorted(runs, key=lambda run: (-int(run[0]), run[1])):
+        guess = guesses[budget]
+        error = lambda value, truth: f"{100 * (value / truth - 1):+.1f} %"
+        rows.append([budget, cap, f"{ms(trial):.0f}", f"{ms(trial) / ms(full):.3f}", error(guess["step_ms"], ms(trial)),
+                     f"{peak(trial):.2f}", error(guess["peak_bytes"], peak(trial) * GIB), f"{peak(trial, 'device'):.2f}",
+                     error(guess["required_bytes"], peak(trial, "device") * GIB),
+                     verdict(trial)])
+    return table(rows)
+
+
+def trainer_loops(folder: Path) -> str:
+    """transformers' Trainer and a plain loop with everything on the GPU and under the exported plan."""
+    runs = [json.loads(line) for line in (folder / "trainer.jsonl").read_text().splitlines()]
+    first = next(run for run in runs if run["trainer"])
+    rows = [["what", "plan", "steps", "ms", "allocated, GiB", "largest difference of a loss to the first line"]]
+    for trial in trials(folder / "trainer-trial.json"):
+        rows.append(["memtune's trial", "yes" if "states" in trial["strategy"] else "no", "5", f"{ms(trial):.0f}", f"{peak(trial):.2f}", ""])
+    for run in runs:
+        apart = max(abs(a - b) for a, b in zip(run["losses"], first["losses"])) if run["trainer"] else None
+        rows.append(["Trainer" if run["trainer"] else "loop", "yes" if run["plan"] else "no", str(len(run["losses"])),
+                     f"{run['ms']:.0f}", f"{run['allocated_gib']:.2f}", f"{apart:.5f}" if apart is not None else ""])
     return table(rows)
 
 
@@ -415,6 +455,8 @@ BLOCKS["commands-quiet"] = lambda folder: commands(folder.parent / "h200-command
 BLOCKS["presets"] = lambda folder: presets(folder.parent / "h200-presets")
 BLOCKS["fit"] = lambda folder: fit(folder.parent / "h200-fit")
 BLOCKS["offloaded-states"] = lambda folder: offloaded_states(folder.parent / "h200-states")
+BLOCKS["ladder"] = lambda folder: ladder(folder.parent / "h200-states")
+BLOCKS["trainer-loops"] = lambda folder: trainer_loops(folder.parent / "h200-states")
 BLOCKS["adapters-70b"] = lambda folder: adapters_70b(folder.parent / "h200-states")
 BLOCKS["state-loops"] = lambda folder: state_loops(folder.parent / "h200-states")
 BLOCKS["smallest"] = lambda folder: smallest(folder.parent / CAPS)

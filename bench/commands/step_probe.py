@@ -116,6 +116,11 @@ class Probe:
             self.profiler.start()
 
     def end_checks(self):
+        if self.step == self.recorded:  # while the script holds its modules
+            classes = {}
+            for name, module in families(self.model):
+                classes.setdefault(name, set()).add(forward_class(module))
+            self.result["classes"] = {name: sorted(found) for name, found in classes.items()}
         if self.step == self.recorded and self.cuda:
             self.after, self.recorded_forward_end_us = torch.cuda.memory._snapshot(), self.forward_end_us
             torch.cuda.memory._record_memory_history(None)
@@ -133,11 +138,7 @@ class Probe:
         if self.cuda:
             torch.cuda.synchronize()
         spans = [self.spans(i) for i in range(len(self.marks))]
-        classes = {}
-        for name, module in families(self.model):
-            classes.setdefault(name, set()).add(forward_class(module))
-        self.result.update(losses=[each.item() for each in self.losses], peaks=self.peaks, spans=spans,
-                           classes={name: sorted(found) for name, found in classes.items()})
+        self.result.update(losses=[each.item() for each in self.losses], peaks=self.peaks, spans=spans)
         if self.after is not None:
             self.result["memory"] = memory_at_peak(self.before, self.after, self.recorded_forward_end_us)
             self.result["memory"]["measured"] = self.peaks[self.recorded - 1][0]
