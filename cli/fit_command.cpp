@@ -1,3 +1,5 @@
+#include <filesystem>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "cli/app.h"
@@ -8,10 +10,14 @@
 #include "cli/sweep_flags.h"
 #include "cli/trainer_config.h"
 #include "core/base/error.h"
+#include "core/base/file.h"
 #include "core/base/json.h"
+#include "core/base/layout.h"
 #include "core/base/text.h"
 #include "core/plan/facts/machine_profile.h"
 #include "core/sweep/predict/fit.h"
+#include "core/sweep/predict/fit_config_keys.h"
+#include "core/sweep/predict/largest_fit.h"
 
 namespace memtune::cli {
 namespace {
@@ -21,6 +27,7 @@ constexpr char kFitDescription[] =
 
 Examples:
   memtune fit path/to/llama --card rtx4090 --batch 1 --seq 4096
+  memtune fit path/to/llama --card rtx4090 --batch auto --seq 4096 the largest batch that fits, by strategy
   memtune fit path/to/llama --card all --dtype bf16 --lora r=16 --json -
   memtune fit path/to/llama --card rtx4090 --write plan.json       the best plan for that card, for sweep --plan
   memtune fit --trainer axolotl --config mine.yaml --card rtx4090  your trainer's config
@@ -29,6 +36,10 @@ MODEL is a folder with a config.json, that file, or a name on the Hugging Face h
 GPU is needed, no weight is read, and nothing runs but shapes. memtune sweep on the GPU measures what this predicts.)";
 
 constexpr char kAll[] = "all";
+constexpr char kAuto[] = "auto";
+
+// Strategies whose largest batch is found, if none is given; those of the fallback come behind them.
+constexpr const char* kOfLargest[] = {"none", "checkpoint:cheap", "checkpoint:full"};
 
 // Flags of a sweep that mean nothing without trials.
 constexpr const char* kOfTrials[] = {"--model",       "--inputs", "--library",          "--trust-model", "--steps",
@@ -52,7 +63,47 @@ std::vector<plan::MachineProfile> cards_of(const std::vector<std::string>& flags
   return cards;
 }
 
-int run_command(const FitFlags& flags) {
+// The axis whose value is "auto"; its flag then has none.
+std::optional<sweep::LargestAxis> take_auto(SweepFlags& flags) {
+  const std::vector<std::string> automatic = {kAuto};
+  const bool batch = flags.model.batches == automatic, sequence = flags.model.sequences == automatic;
+  if (batch && sequence) throw UsageError("--batch auto needs a length, and --seq auto a batch");
+  if (!batch && !sequence) return {};
+  (batch ? flags.model.batches : flags.model.sequences) = {};
+  return batch ? sweep::LargestAxis::batch : sweep::LargestAxis::sequence;
+}
+
+int find_largest(const FitFlags& flags, sweep::LargestAxis axis) {
+  if (!flags.plan.empty()) throw UsageError("--write writes the plan of one batch and length, and goes without auto");
+  sweep::GpuMemoryFitRequest options{sweep_settings(flags.sweep), cards_of(flags.cards)};
+  if (flags.sweep.strategies.empty()) options.sweep.strategies.assign(std::begin(kOfLargest), std::end(kOfLargest));
+  Progress progress(flags.sweep.model.console);
+  const auto report = sweep::find_largest_fit(options, axis, progress);
+  progress.clear();
+  if (!report) return kInterrupted;
+  if (!flags.json.empty()) write_output(flags.json, print_json(sweep::to_json(*report), 2) + "\n");
+  if (flags.json != "-") write_output("-", sweep::to_text(*report, table_style(flags.sweep.model.console)));
+  return report->fastest ? kDone : kFailed;
+}
+
+std::optional<sweep::FitConfigKeys> keys_of(const FitFlags& flags, const sweep::GpuMemoryFitReport& report) {
+  const std::string& file = flags.sweep.config;
+  if (flags.sweep.trainer.empty() || report.cards.size() != 1) return {};
+  return sweep::config_keys_of_fit(report.cards.front(), flags.sweep.trainer, file.empty() ? "" : read_file(file),
+                                   std::filesystem::path(file).filename().string(), report.blocks);
+}
+
+std::string text_of(const sweep::FitConfigKeys& keys, int width) {
+  std::string text = keys.strategy.empty() ? "\n " + keys.trainer + " has keys for none that fits\n"
+                                           : "\n keys of " + keys.trainer + " for " + keys.strategy + ":\n\n";
+  for (const std::string& line : split(trim(keys.text), '\n')) text += line.empty() ? "" : "   " + line + "\n";
+  for (const std::string& note : keys.notes)
+    for (const std::string& line : wrap("note: " + note, width - 1)) text += " " + line + "\n";
+  return text;
+}
+
+int run_command(FitFlags& flags) {
+  if (const auto axis = take_auto(flags.sweep)) return find_largest(flags, *axis);
   const sweep::GpuMemoryFitRequest options{sweep_settings(flags.sweep), cards_of(flags.cards)};
   if (!flags.plan.empty() && options.cards.size() != 1)
     throw UsageError("--write writes one plan: it goes with one --card");
@@ -63,9 +114,15 @@ int run_command(const FitFlags& flags) {
   if (!report) return kInterrupted;
   if (const auto& plan = report->cards.front().plan; plan && !flags.plan.empty())
     write_output(flags.plan, print_json(nlohmann::json(*plan), 2) + "\n");
-  if (!flags.json.empty()) write_output(flags.json, print_json(sweep::to_json(*report), 2) + "\n");
+  const auto keys = keys_of(flags, *report);
+  nlohmann::json answer = sweep::to_json(*report);
+  if (keys)
+    answer["keys"] = {
+        {"trainer", keys->trainer}, {"strategy", keys->strategy}, {"text", keys->text}, {"notes", keys->notes}};
+  if (!flags.json.empty()) write_output(flags.json, print_json(answer, 2) + "\n");
+  const report::TerminalCapabilities style = table_style(flags.sweep.model.console);
   if (flags.json != "-" && flags.plan != "-")
-    write_output("-", sweep::to_text(*report, table_style(flags.sweep.model.console)));
+    write_output("-", sweep::to_text(*report, style) + (keys ? text_of(*keys, style.width) : ""));
   return report->any_fits() ? kDone : kFailed;
 }
 
@@ -78,8 +135,12 @@ void add_fit(CLI::App& app, Action& action) {
       add_list(*command, "--card", flags->cards, "GPU: a name, several with commas, all, or a file of doctor --probe"),
       plan::machine_names())
       ->type_name("NAME|FILE");
-  add_list(*command, "--batch", flags->sweep.model.batches, "batch size")->type_name("N")->expected(1);
-  add_list(*command, "--seq", flags->sweep.model.sequences, "sequence length")->type_name("N")->expected(1);
+  add_list(*command, "--batch", flags->sweep.model.batches, "batch size, or auto: the largest that fits")
+      ->type_name("N|auto")
+      ->expected(1);
+  add_list(*command, "--seq", flags->sweep.model.sequences, "sequence length, or auto: the longest that fits")
+      ->type_name("N|auto")
+      ->expected(1);
   offer(add_list(*command, "--strategy", flags->sweep.strategies, "strategy to predict; repeat, or separate by ';'"),
         strategy_words())
       ->type_name("SPEC");
@@ -94,7 +155,8 @@ void add_fit(CLI::App& app, Action& action) {
   command->add_option("MODEL,--model", model.model, "folder with a config.json, or name on the Hugging Face hub")
       ->type_name(" ");
   const std::vector<std::string> trainers = profile_names("trainers");
-  offer(command->add_option("--trainer", flags->sweep.trainer, "trainer of --config: " + join(trainers, ", ")),
+  offer(command->add_option("--trainer", flags->sweep.trainer,
+                            "writes the keys of that trainer; it is that of --config: " + join(trainers, ", ")),
         trainers)
       ->type_name("NAME");
   command->add_option("--config", flags->sweep.config, "your config of that trainer: model, batch and training")
@@ -105,7 +167,7 @@ void add_fit(CLI::App& app, Action& action) {
   command->callback([flags, command, &action] {
     action = [flags, command] {
       SweepFlags& sweep = flags->sweep;
-      if (!sweep.trainer.empty() || !sweep.config.empty())
+      if (!sweep.config.empty())
         sweep.own = take_trainer_config(*command, sweep.trainer, sweep.config, sweep.model.text_only);
       return run_command(*flags);
     };

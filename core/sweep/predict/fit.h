@@ -12,20 +12,13 @@
 #include "core/answer/report/text/table.h"
 #include "core/plan/facts/machine_profile.h"
 #include "core/sweep/loop/sweep.h"
+#include "core/sweep/predict/strategy_fit_predictor.h"
 
 namespace memtune::sweep {
 
 struct GpuMemoryFitRequest {
   SweepSettings sweep;  // model, training and strategies; the rest is ignored
   std::vector<plan::MachineProfile> cards;
-};
-
-struct StrategyFit {
-  std::string strategy;
-  int64_t allocated_bytes = 0;  // peak
-  int64_t device_bytes = 0;     // with free memory of the allocator, context and libraries
-  double least_ms = 0, most_ms = 0;
-  bool fits = false;
 };
 
 struct StrategyFitsOnGpu {
@@ -39,6 +32,7 @@ struct StrategyFitsOnGpu {
 
 struct GpuMemoryFitReport {
   std::string title;
+  int blocks = 0;  // of the model
   std::vector<StrategyFitsOnGpu> cards;
   std::vector<std::string> notes;  // for the user
 

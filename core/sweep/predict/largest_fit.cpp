@@ -1,0 +1,210 @@
+#include "core/sweep/predict/largest_fit.h"
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <utility>
+
+#include "core/answer/report/text/columns.h"
+#include "core/base/bytes.h"
+#include "core/base/error.h"
+#include "core/base/layout.h"
+#include "core/base/text.h"
+#include "core/base/utf8.h"
+#include "core/measure/process/interrupt.h"
+#include "core/sweep/predict/multiplication_dtype.h"
+#include "core/sweep/proposals/candidate_strategies_and_plans.h"
+
+namespace memtune::sweep {
+namespace {
+
+using nlohmann::json;
+
+constexpr int64_t kTokens = 256;  // lengths are multiples
+constexpr int64_t kMost = 1 << 20;
+constexpr int kMostTried = 40;  // per strategy; memory that grows linearly needs four or five
+
+// In units of the axis: samples, or kTokens tokens.
+class LargestFitSearch {
+ public:
+  LargestFitSearch(const GpuMemoryFitRequest& options, LargestAxis axis)
+      : settings_(options.sweep), card_(options.cards.front()), axis_(axis) {}
+
+  int64_t amount(int64_t units) const { return axis_ == LargestAxis::batch ? units : units * kTokens; }
+
+  // At the smallest; nothing after a signal.
+  const RecordedShapes* first() { return recorded(1); }
+
+  // Nothing after a signal.
+  std::optional<LargestFit> find(const CandidateStrategyOrPlan& candidate) {
+    std::map<int64_t, StrategyFit> points;  // by units
+    int64_t low = 0, high = kMost + 1;
+    bool ends = false;
+    int64_t units = 1;
+    for (int tried = 0; low + 1 < high && tried < kMostTried; ++tried) {
+      const std::optional<StrategyFit> fit = fit_at(candidate, units);
+      if (process::interrupted()) return {};
+      // A length beyond what the model has positions for does not run.
+      if (!fit && low == 0) return LargestFit{0, {.strategy = candidate.name()}};
+      if (fit) points.emplace(units, *fit);
+      if (!fit || !fit->fits) ends = !fit;
+      (fit && fit->fits ? low : high) = units;
+      units = ends ? std::midpoint(low, high) : next(points, low, high);
+    }
+    return low > 0 ? LargestFit{amount(low), points.at(low), ends} : LargestFit{0, points.begin()->second};
+  }
+
+ private:
+  // Where a line through the two nearest points reaches the card's memory.
+  int64_t next(const std::map<int64_t, StrategyFit>& points, int64_t low, int64_t high) const {
+    int64_t guess = 2 * low;
+    if (points.size() > 1) {
+      auto right = points.upper_bound(low);
+      if (right == points.end()) --right;
+      const auto left = std::prev(right);
+      const double slope = static_cast<double>(right->second.device_bytes - left->second.device_bytes) /
+                           static_cast<double>(right->first - left->first);
+      const auto room = static_cast<double>(card_.memory_bytes - left->second.device_bytes);
+      if (slope > 0) guess = left->first + static_cast<int64_t>(std::min(double{kMost}, std::max(0.0, room / slope)));
+    }
+    return std::clamp(guess, low + 1, std::max(low + 1, high - 1));
+  }
+
+  SweepSettings at(int64_t units) const {
+    SweepSettings settings = settings_;
+    (axis_ == LargestAxis::batch ? settings.batches : settings.sequences) = {amount(units)};
+    return settings;
+  }
+
+  const RecordedShapes* recorded(int64_t units) {
+    const auto found = recorded_.find(units);
+    if (found != recorded_.end()) return &found->second;
+    auto shapes = record_on_shapes(at(units), card_);
+    return shapes ? &recorded_.emplace(units, std::move(*shapes)).first->second : nullptr;
+  }
+
+  // Nothing if the step does not run.
+  std::optional<StrategyFit> fit_at(const CandidateStrategyOrPlan& candidate, int64_t units) try {
+    const RecordedShapes* shapes = recorded(units);
+    if (shapes == nullptr) return {};
+    const StrategyFitPredictor predictor(*shapes, card_, settings_.request.training);
+    const plan::Plan plan = candidate.make_plan(shapes->program);
+    if (!predictor.can_predict(plan)) return {};
+    std::optional<PeakBytesOnShapes> peaks;
+    if (runs_on_shapes(plan) && !(peaks = run_on_shapes(at(units), card_, plan))) return {};
+    return predictor.predict(plan, peaks);
+  } catch (const UsageError&) {
+    if (units == 1) throw;
+    return {};
+  }
+
+  const SweepSettings& settings_;
+  const plan::MachineProfile& card_;
+  const LargestAxis axis_;
+  std::map<int64_t, RecordedShapes> recorded_;  // by units
+};
+
+double most_ms_of_one(const LargestFit& found) { return found.fit.most_ms / static_cast<double>(found.largest); }
+
+bool is_batch(const LargestFitReport& report) { return report.axis == LargestAxis::batch; }
+
+}  // namespace
+
+std::optional<LargestFitReport> find_largest_fit(const GpuMemoryFitRequest& options, LargestAxis axis,
+                                                 SweepListener& listener) {
+  if (options.cards.size() != 1) throw UsageError("the largest batch or length is found for one --card");
+  const process::InterruptScope interrupts;
+  const plan::TrainingSettings& training = options.sweep.request.training;
+  LargestFitSearch search(options, axis);
+  const RecordedShapes* first = search.first();
+  if (first == nullptr) return {};
+  const CandidateStrategiesAndPlans candidates(options.sweep.strategies, options.sweep.plans, training,
+                                               options.sweep.fallback);
+  std::vector<const CandidateStrategyOrPlan*> tried;
+  for (const CandidateStrategyOrPlan& candidate : candidates.all()) tried.push_back(&candidate);
+  if (!candidates.fallback().empty()) tried.push_back(&candidates.fallback().back());
+  LargestFitReport report{
+      options.sweep.model + " · " + training.optimizer + ", " + multiplication_dtype(first->program, training),
+      options.cards.front(),
+      axis,
+      {},
+      {},
+      options.sweep.notes};
+  for (size_t i = 0; i < tried.size(); ++i) {
+    listener.planning(i + 1, tried.size());
+    const std::optional<LargestFit> found = search.find(*tried[i]);
+    if (!found) return {};
+    if (found->largest > 0 &&
+        (!report.fastest || most_ms_of_one(*found) < most_ms_of_one(report.strategies[*report.fastest])))
+      report.fastest = report.strategies.size();
+    report.strategies.push_back(*found);
+  }
+  report.notes.push_back("bytes are simulated from shapes; context and libraries count as " +
+                         format_bytes(kDeviceOverheadBytes) + ", as measured on an H200");
+  report.notes.push_back("step ms is a range: rates of the card's data sheet, and a host like that of the H200");
+  for (const LargestFit& found : report.strategies)
+    if (found.ends)
+      report.notes.push_back(found.fit.strategy + ": more than " + std::to_string(found.largest) +
+                             " does not run, because the model has no more positions");
+  if (!report.fastest)
+    report.notes.push_back(
+        "none fits: --loss-impl chunked=8, --lora, --load-in 4bit and --optimizer-in-backward take less");
+  if (axis == LargestAxis::sequence)
+    report.notes.push_back("lengths are multiples of " + std::to_string(kTokens) + " tokens");
+  return report;
+}
+
+std::string to_text(const LargestFitReport& report, report::TerminalCapabilities style) {
+  const double tokens = is_batch(report) ? 1 : 1000;  // in the column of times
+  std::vector<report::TableColumn> columns = {{"", 0, true},
+                                              {"strategy", 0, true},
+                                              {is_batch(report) ? "largest batch" : "longest"},
+                                              {is_batch(report) ? "ms a sample" : "ms per 1000 tokens"},
+                                              {"device GiB"}};
+  const auto range = [](double least, double most, int digits) {
+    return fixed(least, digits) + " to " + fixed(most, digits);
+  };
+  const auto gib = [](int64_t bytes) { return fixed(static_cast<double>(bytes) / (int64_t{1} << 30), 2); };
+  for (size_t i = 0; i < report.strategies.size(); ++i) {
+    const auto& [largest, fit, ends] = report.strategies[i];
+    if (largest == 0) {
+      report::add_row(columns, {"", fit.strategy, "none fits", "", gib(fit.device_bytes)});
+      continue;
+    }
+    const double each = static_cast<double>(largest) / tokens;
+    report::add_row(columns, {report.fastest == i ? "*" : "", fit.strategy, std::to_string(largest),
+                              range(fit.least_ms / each, fit.most_ms / each, 0), gib(fit.device_bytes)});
+  }
+  std::string text = " " + printable_line(report.title) + "\n " + report.card.description + ", " +
+                     format_bytes(report.card.memory_bytes) + "\n\n" + report::heads_text(columns, style.color);
+  for (size_t row = 0; row < report.strategies.size(); ++row) text += report::row_text(columns, row, style.color);
+  if (report.fastest)
+    text +=
+        std::string("\n * predicted to take the least time for a ") + (is_batch(report) ? "sample" : "token") + "\n";
+  for (const std::string& note : report.notes)
+    for (const std::string& line : wrap("note: " + note, style.width - 1)) text += " " + line + "\n";
+  return text;
+}
+
+json to_json(const LargestFitReport& report) {
+  json strategies = json::array();
+  for (const auto& [largest, fit, ends] : report.strategies)
+    strategies.push_back({{"strategy", fit.strategy},
+                          {is_batch(report) ? "largest_batch" : "longest_sequence", largest},
+                          {"ends", ends},
+                          {"allocated_bytes", fit.allocated_bytes},
+                          {"device_bytes", fit.device_bytes},
+                          {"least_ms", fit.least_ms},
+                          {"most_ms", fit.most_ms}});
+  json answer = {{"version", 1},
+                 {"title", report.title},
+                 {"card", report.card.name},
+                 {"memory_bytes", report.card.memory_bytes},
+                 {"strategies", strategies},
+                 {"notes", report.notes}};
+  if (report.fastest) answer["fastest"] = report.strategies[*report.fastest].fit.strategy;
+  return answer;
+}
+
+}  // namespace memtune::sweep
