@@ -7,7 +7,7 @@
 #include "cli/progress.h"
 #include "core/answer/report/alternatives.h"
 #include "core/answer/result/work_normalized_trial_comparator.h"
-#include "core/answer/run/finished_run.h"
+#include "core/answer/run/run_directory_with_report.h"
 #include "core/base/error.h"
 #include "core/base/shell_line.h"
 #include "core/base/text.h"
@@ -31,20 +31,20 @@ std::string later_text(const CommandSweepFlags& flags) {
 // Advice on how to make a variant work, or fit.
 std::string way_out(const CommandSweepFlags& flags, const report::Report& report) {
   if (!report.recommendation.strategy.empty()) return "a larger --budget, or variants that take less";
-  if (sweep::all_ended_in(report, result::Outcome::skipped)) return "a longer --time-limit";
-  if (sweep::all_ended_in(report, result::Outcome::timeout)) return "a longer --timeout";
+  if (sweep::all_ended_in(report, result::TrialOutcome::skipped)) return "a longer --time-limit";
+  if (sweep::all_ended_in(report, result::TrialOutcome::timeout)) return "a longer --timeout";
   return "logs are in " + flags.answer.out + "/trials/*/log.txt";
 }
 
-void say_next(const CommandSweepFlags& flags, const sweep::SweepResult& result) {
+void say_next(const CommandSweepFlags& flags, const sweep::SweepRecordAndReport& result) {
   const ConsoleFlags& console = flags.answer.console;
   if (result.interrupted) return say(console, "stopped; run the same command again to continue");
-  const auto row = std::ranges::find_if(result.report.rows, &result::TrialRow::recommended);
+  const auto row = std::ranges::find_if(result.report.rows, &result::TrialResultRow::recommended);
   if (row == result.report.rows.end()) return say(console, "next: " + way_out(flags, result.report));
   if (!result.report.planned) return say(console, "next: " + shell_line(row->command));
   const std::string run = "memtune export" + flags.folder.argument();
   std::vector<std::string> lines;
-  for (const report::SettingsOrPlanAlternative& alternative : report::alternatives(result.report)) {
+  for (const report::BestTrainerSettingsOrPythonPlan& alternative : report::alternatives(result.report)) {
     if (!alternative.fits) continue;
     const std::string into = flags.config.empty() ? "" : " --into " + shell_line({flags.config});
     if (alternative.by_plan)
@@ -65,7 +65,7 @@ int sweep_command(CommandSweepFlags flags) {
   if (!flags.like.empty()) flags.settings.native = sweep::engine_results(flags.like);
   sweep::add_variants({flags.command, flags.tries, flags.trainer, flags.config, flags.allowed}, flags.settings.sweep);
   Progress progress(flags.answer.console, &flags.folder);
-  std::optional<sweep::CommandModelEngineSweeps> native;
+  std::optional<sweep::CommandModelEngineSweepRunner> native;
   std::optional<sweep::EngineGuidedVariantSelector> planned;
   if (flags.native) {
     const int64_t cap = flags.settings.sweep.memory_cap_bytes;
@@ -73,11 +73,10 @@ int sweep_command(CommandSweepFlags flags) {
     planned.emplace(*native, flags.native->strategies,
                     flags.settings.budget_bytes > 0 ? flags.settings.budget_bytes : cap, flags.plan_asked,
                     flags.settings.dry_run);
-    flags.settings.choose = [&](std::span<const sweep::SweepTrial> tried, sweep::CommandVariantsRecord& sweep) {
-      return planned->next(tried, sweep);
-    };
+    flags.settings.choose = [&](std::span<const sweep::SweepTrialAndMeasurement> tried,
+                                sweep::CommandSweepRecord& sweep) { return planned->next(tried, sweep); };
   }
-  const sweep::SweepResult result = sweep::sweep_commands(flags.settings, progress);
+  const sweep::SweepRecordAndReport result = sweep::sweep_commands(flags.settings, progress);
   progress.clear();
   flags.folder.finish(result.report, flags.answer.console);
   if (flags.settings.dry_run && !result.interrupted) {

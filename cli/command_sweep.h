@@ -13,11 +13,11 @@ namespace memtune::cli {
 
 struct CommandSweepFlags {
   std::vector<std::string> command, tries;
-  std::string trainer, config, like;           // "": not given
-  std::vector<std::string> allowed;            // that may change the training
-  sweep::CommandSweepSettings settings;        // without variants
-  std::optional<sweep::SweepSettings> native;  // memtune's own trials, which choose variants; none: all run
-  bool plan_asked = false;                     // --model was given
+  std::string trainer, config, like;                 // "": not given
+  std::vector<std::string> allowed;                  // that may change the training
+  sweep::CommandSweepSettings settings;              // without variants
+  std::optional<sweep::EngineSweepSettings> native;  // memtune's own trials, which choose variants; none: all run
+  bool plan_asked = false;                           // --model was given
   AnswerFlags answer;
   RunFolder folder;
 };

@@ -5,8 +5,8 @@
 #include "cli/offer.h"
 #include "core/answer/report/text/diff_text.h"
 #include "core/answer/report/text/json.h"
-#include "core/answer/result/diff_limit.h"
-#include "core/answer/run/finished_run.h"
+#include "core/answer/result/sweep_regression_limit.h"
+#include "core/answer/run/run_directory_with_report.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/torch_version.h"
@@ -51,7 +51,7 @@ void say_differences(const ConsoleFlags& console, const report::Report& a, const
 }
 
 // Violations of the limits, one line each.
-std::vector<std::string> objections(const std::vector<result::DiffLimit>& limits,
+std::vector<std::string> objections(const std::vector<result::SweepRegressionLimit>& limits,
                                     const std::vector<result::SweepDiffRow>& rows) {
   std::vector<std::string> lines;
   if (limits.empty()) return lines;
@@ -59,7 +59,7 @@ std::vector<std::string> objections(const std::vector<result::DiffLimit>& limits
     if (row.broke())
       lines.push_back(result::label(*row.a) + ": worked in A, " + (row.b ? "fails in B" : "was not tried in B"));
   }
-  for (const result::DiffLimit& limit : limits) {
+  for (const result::SweepRegressionLimit& limit : limits) {
     for (std::string& line : limit.broken_by(rows)) lines.push_back(std::move(line));
   }
   return lines;
@@ -67,7 +67,7 @@ std::vector<std::string> objections(const std::vector<result::DiffLimit>& limits
 
 int run_command(const DiffFlags& flags) {
   choice_flag("--format", flags.format, kFormats);
-  const std::vector<result::DiffLimit> limits(flags.limits.begin(), flags.limits.end());
+  const std::vector<result::SweepRegressionLimit> limits(flags.limits.begin(), flags.limits.end());
   const report::Report a = open_report(flags.a), b = open_report(flags.b);
   const std::vector<result::SweepDiffRow> rows = result::diff(a.rows, b.rows);
   const std::string models = "A is " + a.model + ", B is " + b.model;

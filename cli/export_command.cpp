@@ -6,8 +6,8 @@
 #include "cli/app.h"
 #include "cli/model_flags.h"
 #include "cli/offer.h"
-#include "core/answer/run/finished_run.h"
-#include "core/answer/trainer/python_plan.h"
+#include "core/answer/run/run_directory_with_report.h"
+#include "core/answer/trainer/rendered_python_plan.h"
 #include "core/answer/trainer/trainer_batch_and_save_keys.h"
 #include "core/answer/trainer/trainer_profile.h"
 #include "core/base/error.h"
@@ -78,12 +78,14 @@ void write_config(const std::string& path, const std::string& text) {
 }
 
 // The facts are for the row's batch and sequence, if the sweep inspected the model at these.
-int write_python(const ExportFlags& flags, const sweep::FinishedRun& run, const result::TrialRow& row) {
+int write_python(const ExportFlags& flags, const sweep::RunDirectoryWithReport& run,
+                 const result::TrialResultRow& row) {
   const std::optional<plan::Plan> plan = sweep::read_plan(run.directory / row.measurement.plan);
   if (!plan) throw UsageError("the plan of '" + row.measurement.strategy + "' is not in " + flags.run + " any more");
   const plan::ProgramFacts facts = run.directory.read_record().facts.program;
-  const trainer::PythonPlan python = trainer::write_python_plan(
-      *plan, facts, row, run.report, flags.compile ? trainer::ExecutionMode::compiled : trainer::ExecutionMode::eager);
+  const trainer::RenderedPythonPlan python = trainer::write_python_plan(
+      *plan, facts, row, run.report,
+      flags.compile ? trainer::EagerOrCompiledExecution::compiled : trainer::EagerOrCompiledExecution::eager);
   write_config(flags.output, python.text);
   for (const std::string& note : python.notes) say(flags.console, "note: " + note);
   say(flags.console, "next: import memtune_plan; memtune_plan.apply(" +
@@ -120,8 +122,8 @@ void say_other_names(const ExportFlags& flags) {
     say(flags.console, flags.into + " has other names (hard links), which keep the old text");
 }
 
-int print_check(const sweep::ConfigCheckRequest& config) {
-  const sweep::TrainerConfigCheckReport check = sweep::check_trainer_config(config);
+int print_check(const sweep::TrainerMemorySettingsCheckRequest& config) {
+  const sweep::TrainerMemorySettingsCheckReport check = sweep::check_trainer_config(config);
   write_output("-", check.text);
   return check.works ? kDone : kFailed;
 }
@@ -131,7 +133,7 @@ int run_command(const ExportFlags& flags) {
   say_other_names(flags);
   trainer::ConfigExportOptions settings{releases_of(flags.releases), "", ""};
   if (!flags.check.empty()) return print_check({flags.trainer, flags.check, flags.run, settings.releases});
-  const sweep::FinishedRun run = sweep::open_run(flags.run);
+  const sweep::RunDirectoryWithReport run = sweep::open_run(flags.run);
   if (is_of_commands(run.report)) {
     if (flags.compile)
       throw UsageError("--compile: the plan of '" + flags.run +
@@ -141,7 +143,7 @@ int run_command(const ExportFlags& flags) {
     write_config(flags.in_place ? flags.into : flags.output, text);
     return kDone;
   }
-  const result::TrialRow& row = sweep::find_row(run.report, flags.strategy);
+  const result::TrialResultRow& row = sweep::find_row(run.report, flags.strategy);
   if (flags.trainer == kPython) return write_python(flags, run, row);
   if (!flags.into.empty()) {
     settings.name = flags.into;

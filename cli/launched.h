@@ -12,8 +12,8 @@ namespace memtune::cli {
 
 // In a single process, calls `act`. With several, rank 0 is the coordinator: it calls `act` with the other ranks as
 // workers. Workers run its requests and exit with its code.
-int run_launched(sweep::SweepSettings settings, const ConsoleFlags& console,
-                 const std::function<int(const sweep::SweepSettings&)>& act);
+int run_launched(sweep::EngineSweepSettings settings, const ConsoleFlags& console,
+                 const std::function<int(const sweep::EngineSweepSettings&)>& act);
 
 // Throws UsageError if a launcher started several ranks: `what` does not work then.
 void refuse_launched(const plan::TrainingSettings& training, const std::string& what);

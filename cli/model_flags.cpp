@@ -10,14 +10,14 @@
 #include "cli/offer.h"
 #include "cli/option_groups.h"
 #include "core/base/device/cuda_module.h"
-#include "core/base/embedded_profile_file.h"
+#include "core/base/embedded_json_preset.h"
 #include "core/base/error.h"
 #include "core/base/open_file.h"
 #include "core/base/text.h"
 #include "core/base/vocabulary.h"
 #include "core/model/pt2/parsed_pt2_program.h"
 #include "core/model/pt2/pt2_archive.h"
-#include "core/model/source/builtin_model.h"
+#include "core/model/source/builtin_model_config_and_input_shape.h"
 #include "core/model/source/detected_model_format.h"
 #include "core/model/transformers/hub_cache.h"
 #include "core/model/transformers/transformers_config.h"
@@ -27,7 +27,7 @@ namespace memtune::cli {
 namespace {
 
 namespace fs = std::filesystem;
-using sweep::SweepSettings;
+using sweep::EngineSweepSettings;
 
 constexpr char kDefaultModel[] = "small";
 constexpr int64_t kMaxSteps = 1'000'000;
@@ -163,17 +163,17 @@ void use_decoder(const model::TransformersConfig& model, const plan::InputSpec& 
   if (request.training.dtype.empty()) request.training.dtype = model.dtype;
 }
 
-void use_profile(const std::string& name, SweepSettings& settings) {
+void use_profile(const std::string& name, EngineSweepSettings& settings) {
   if (const auto& numbers = settings.request.model.arguments; !numbers.empty())
     throw UsageError("--input " + numbers.front() + ": the profile '" + name + "' takes tokens alone");
-  const EmbeddedProfileFile& text = find_profile("models", name);
-  const model::BuiltinModel profile = model::parse_model_profile(name, text.json);
+  const EmbeddedJsonPreset& text = find_profile("models", name);
+  const model::BuiltinModelConfigAndInputShape profile = model::parse_model_profile(name, text.json);
   settings.model = name + " (profile)";
   settings.request.model.profile = text.json;
   use_decoder(profile.model, model::tokens_of(profile), settings.request);
 }
 
-void use_config(const fs::path& path, const std::string& name, SweepSettings& settings) {
+void use_config(const fs::path& path, const std::string& name, EngineSweepSettings& settings) {
   plan::TrialRequest& request = settings.request;
   if (const auto& numbers = request.model.arguments; !numbers.empty())
     throw UsageError("--input " + numbers.front() + ": a model of a config.json takes tokens alone");
@@ -189,7 +189,7 @@ void use_config(const fs::path& path, const std::string& name, SweepSettings& se
 }
 
 // Finds a damaged archive without LibTorch, and whether the model returns a loss.
-void look_at_exported(const fs::path& path, SweepSettings& settings) try {
+void look_at_exported(const fs::path& path, EngineSweepSettings& settings) try {
   const model::ParsedPt2Program program = model::read_pt2_program(model::Pt2Archive(path));
   if (settings.request.training.loss.empty() && has_part(program.answer, "loss"))
     settings.request.training.loss = "returned";
@@ -198,7 +198,7 @@ void look_at_exported(const fs::path& path, SweepSettings& settings) try {
 }
 
 // A recorded program is fixed, so these flags do not change it.
-void check_attention(const ModelFlags& flags, const SweepSettings& settings) {
+void check_attention(const ModelFlags& flags, const EngineSweepSettings& settings) {
   const plan::ModelAndInputSource& model = settings.request.model;
   const bool config = !model.profile.empty() || model.path.ends_with(".json");
   for (const auto& [flag, asked] : {std::pair("--attention", !flags.attention.empty()), std::pair("--pack", flags.pack),
@@ -207,12 +207,12 @@ void check_attention(const ModelFlags& flags, const SweepSettings& settings) {
       throw UsageError(std::string(flag) + " is for models built from their config.json; this model is fixed");
 }
 
-void check_text_only(const ModelFlags& flags, const SweepSettings& settings) {
+void check_text_only(const ModelFlags& flags, const EngineSweepSettings& settings) {
   if (flags.text_only && !settings.request.model.path.ends_with(".json"))
     throw UsageError("--text-only is for models with a config.json; this one is fixed");
 }
 
-void choose_model(const ModelFlags& flags, SweepSettings& settings) {
+void choose_model(const ModelFlags& flags, EngineSweepSettings& settings) {
   if (flags.model.empty()) {
     settings.notes.push_back(std::string("no --model: using the built-in profile '") + kDefaultModel +
                              "', a small decoder");
@@ -263,7 +263,7 @@ std::string choose_device(const std::string& device, std::vector<std::string>& n
 
 std::vector<std::string> profile_names(std::string_view kind) {
   std::vector<std::string> names;
-  for (const EmbeddedProfileFile& profile : profiles()) {
+  for (const EmbeddedJsonPreset& profile : profiles()) {
     if (profile.kind == kind) names.emplace_back(profile.name);
   }
   return names;
@@ -334,9 +334,9 @@ void ModelFlags::add_to(CLI::App& command, const std::string& default_out) {
   put_under(kTiers, command, {"--scratch", "--host-budget", "--disk-budget", "--scratch-in-memory"});
 }
 
-SweepSettings ModelFlags::settings(const sweep::SweepLoopSettings& loop) const {
-  SweepSettings settings;
-  static_cast<sweep::SweepLoopSettings&>(settings) = loop;
+EngineSweepSettings ModelFlags::settings(const sweep::CommonSweepSettings& loop) const {
+  EngineSweepSettings settings;
+  static_cast<sweep::CommonSweepSettings&>(settings) = loop;
   settings.request.training = training_settings(*this);
   settings.batches = integers_flag("--batch", batches);
   settings.sequences = integers_flag("--seq", sequences);

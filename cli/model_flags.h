@@ -33,7 +33,7 @@ struct ModelFlags {
   bool has_out() const { return out_option != nullptr && out_option->count() > 0; }
 
   // Combines `loop` with all flags but strategies. Its notes name the defaults that were chosen. Throws UsageError.
-  sweep::SweepSettings settings(const sweep::SweepLoopSettings& loop = {}) const;
+  sweep::EngineSweepSettings settings(const sweep::CommonSweepSettings& loop = {}) const;
 };
 
 // Checks `device`. "" becomes cuda if a driver and the CUDA part of the build exist, otherwise cpu.

@@ -13,7 +13,7 @@
 #include "core/base/text.h"
 #include "core/base/utf8.h"
 #include "core/plan/facts/machine_profile.h"
-#include "core/sweep/predict/plan_from_run_result.h"
+#include "core/sweep/predict/plans_by_budget_from_run_result.h"
 
 namespace memtune::cli {
 namespace {
@@ -68,13 +68,13 @@ std::string given(std::span<CLI::Option* const> options, const std::vector<std::
   return found == options.end() ? "" : (*found)->get_name();
 }
 
-int show(const plan::PlanFile& file, const PlanFlags& flags) {
+int show(const plan::HandWrittenPlanFile& file, const PlanFlags& flags) {
   Progress progress(flags.model.console);
-  const sweep::SweepSettings settings = flags.model.settings();
+  const sweep::EngineSweepSettings settings = flags.model.settings();
   const auto model = sweep::inspect_model(settings, progress);
   progress.clear();
   if (!model) return kInterrupted;
-  const plan::PlanSummary summary = plan::summarize(file.make_plan(model->program), model->program);
+  const plan::PlanPlacementSummary summary = plan::summarize(file.make_plan(model->program), model->program);
   write_output("-", printable(file.name() + " on " + settings.model + ": activations that backward needs\n\n" +
                               report::summary_table(summary)));
   if (!summary.measured) say(flags.model.console, "sizes are not known: no forward of this model was measured");
@@ -82,11 +82,11 @@ int show(const plan::PlanFile& file, const PlanFlags& flags) {
   return kDone;
 }
 
-sweep::HostLinkBandwidth link_rates_flag(const std::string& text) {
+sweep::PerRankHostLinkBandwidth link_rates_flag(const std::string& text) {
   const std::vector<std::string> parts = split(text, ',');
   if (parts.size() != 2) throw UsageError("--link-rates: '" + text + "' is not OUT,IN in GB/s, such as 37,47");
-  const sweep::HostLinkBandwidth rates{parse_number(trim(parts[0]), "--link-rates"),
-                                       parse_number(trim(parts[1]), "--link-rates")};
+  const sweep::PerRankHostLinkBandwidth rates{parse_number(trim(parts[0]), "--link-rates"),
+                                              parse_number(trim(parts[1]), "--link-rates")};
   if (!(rates.out_gb_per_s > 0 && rates.out_gb_per_s < 1e6 && rates.in_gb_per_s > 0 && rates.in_gb_per_s < 1e6))
     throw UsageError("--link-rates: '" + text + "' has a rate that no link has");
   return rates;
@@ -118,14 +118,14 @@ sweep::PlanFromRunOptions plan_from_run(const PlanFlags& flags) {
   return from;
 }
 
-sweep::PlanFromRunResult predicted_plans(const PlanFlags& flags) {
+sweep::PlansByBudgetFromRunResult predicted_plans(const PlanFlags& flags) {
   Progress progress(flags.model.console);
   return sweep::predict_plans(plan_from_run(flags), progress);
 }
 
 // Prints the answer. --write writes the plan of the single budget.
 int predict(const PlanFlags& flags) {
-  const sweep::PlanFromRunResult plans = predicted_plans(flags);
+  const sweep::PlansByBudgetFromRunResult plans = predicted_plans(flags);
   const std::string &output = flags.paper.output, &json = flags.paper.json;
   if (!output.empty() && plans.any_fits())
     write_output(output, print_json(nlohmann::json(plans.answer.budget_ladder.front().step->plan), 2) + "\n");
@@ -146,7 +146,7 @@ int run_command(const PlanFlags& flags) {
   if (flags.action.empty()) throw UsageError("plan: say validate FILE, or --from RUN");
   choice_flag("plan", flags.action, {"validate"});
   if (flags.file.empty()) throw UsageError("plan validate: FILE is required");
-  const plan::PlanFile file(flags.file);
+  const plan::HandWrittenPlanFile file(flags.file);
   if (!flags.model.model.empty()) return show(file, flags);
   write_output("-", file.name() + ": a valid plan\n");
   say(flags.model.console, "next: add --model to see what it does");

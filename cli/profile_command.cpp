@@ -11,7 +11,7 @@
 #include "cli/progress.h"
 #include "cli/run_folder.h"
 #include "core/answer/report/text/json.h"
-#include "core/answer/run/finished_run.h"
+#include "core/answer/run/run_directory_with_report.h"
 #include "core/base/error.h"
 
 namespace memtune::cli {
@@ -51,21 +51,21 @@ void write_results(const ProfileFlags& flags, report::Report report) {
   if (!flags.json.empty()) write_output(flags.json, report::to_json_text(report));
   if (flags.json == "-") return;
   report.recommendation = {};  // pointless for one trial
-  for (result::TrialRow& row : report.rows) row.recommended = row.pareto = false;
+  for (result::TrialResultRow& row : report.rows) row.recommended = row.pareto = false;
   write_output("-", report::table(report, table_style(flags.model.console)));
-  for (const result::TrialRow& row : report.rows) {
+  for (const result::TrialResultRow& row : report.rows) {
     if (row.measurement.trace.empty()) continue;
     say(flags.model.console, "trace: " + (std::filesystem::path(flags.model.out) / row.measurement.trace).string());
   }
 }
 
 // Always runs again, in a single round.
-void set_turns(sweep::SweepLoopSettings& settings) {
+void set_turns(sweep::CommonSweepSettings& settings) {
   settings.rounds = 1;
-  settings.reuse = sweep::ReusePolicy::nothing;
+  settings.reuse = sweep::EarlierTrialReusePolicy::nothing;
 }
 
-int finish(const ProfileFlags& flags, const sweep::SweepResult& result, RunFolder& folder) {
+int finish(const ProfileFlags& flags, const sweep::SweepRecordAndReport& result, RunFolder& folder) {
   folder.finish(result.report, flags.model.console);
   if (!result.report.rows.empty()) write_results(flags, result.report);
   if (result.interrupted) return kInterrupted;
@@ -80,18 +80,18 @@ int profile_strategy(ProfileFlags flags) {
     throw UsageError("--strategy and --plan exclude each other: profile runs one");
   std::vector<std::string> files;
   if (!flags.plan.empty()) files.push_back(flags.plan);
-  const std::vector<plan::PlanFile> plans(files.begin(), files.end());
+  const std::vector<plan::HandWrittenPlanFile> plans(files.begin(), files.end());
   check_output("--json", flags.json);
-  sweep::SweepSettings settings = flags.model.settings();
+  sweep::EngineSweepSettings settings = flags.model.settings();
   set_turns(settings);
   settings.plans = plans;
   if (plans.empty()) settings.strategies = {flags.strategy.empty() ? "none" : flags.strategy};
   RunFolder folder(flags.model, settings.model, question_of(settings, files));
   folder.place(settings);
   flags.model.out = folder.path();
-  return run_launched(settings, flags.model.console, [&](const sweep::SweepSettings& each) {
+  return run_launched(settings, flags.model.console, [&](const sweep::EngineSweepSettings& each) {
     Progress progress(flags.model.console, &folder);
-    const sweep::SweepResult result = sweep::run_sweep(each, progress);
+    const sweep::SweepRecordAndReport result = sweep::run_sweep(each, progress);
     progress.clear();
     return finish(flags, result, folder);
   });
@@ -111,7 +111,7 @@ int profile_command(ProfileFlags flags, const std::vector<std::string>& command)
   if (const char* records = std::getenv("MEMTUNE_RECORDS"))
     settings.records = records;  // by memtune.profile() of Python
   Progress progress(flags.model.console, &folder);
-  const sweep::SweepResult result = sweep::sweep_commands(settings, progress);
+  const sweep::SweepRecordAndReport result = sweep::sweep_commands(settings, progress);
   progress.clear();
   return finish(flags, result, folder);
 }

@@ -8,7 +8,7 @@
 #include "core/base/bytes.h"
 #include "core/base/layout.h"
 #include "core/base/utf8.h"
-#include "core/record/measurement/trial_row.h"
+#include "core/record/measurement/trial_result_row.h"
 
 namespace memtune::cli {
 namespace {
@@ -24,14 +24,14 @@ std::string figures(double step_ms, int64_t peak_bytes) {
 }
 
 // "327.4 ms, 13.19 GiB", or the failure with its reason.
-std::string outcome_text(const result::Measurement& m) {
-  if (m.outcome != result::Outcome::ok) return to_string(m.outcome) + (m.reason.empty() ? "" : ": " + m.reason);
+std::string outcome_text(const result::TrialMeasurement& m) {
+  if (m.outcome != result::TrialOutcome::ok) return to_string(m.outcome) + (m.reason.empty() ? "" : ": " + m.reason);
   return figures(m.step_ms.median, required_bytes(m));
 }
 
 // "blocked 12 ms, 41 ms until it was on the disk".
-std::string outcome_text(const result::StateSaveMeasurement& save) {
-  if (save.outcome != result::Outcome::ok) return to_string(save.outcome) + ": " + save.reason;
+std::string outcome_text(const result::StateSaveModeMeasurement& save) {
+  if (save.outcome != result::TrialOutcome::ok) return to_string(save.outcome) + ": " + save.reason;
   return "blocked " + ms_text(save.blocked_ms) + ", " + ms_text(save.durable_ms) + " until it was on the disk";
 }
 
@@ -97,7 +97,7 @@ void Progress::started(const sweep::SweepTrialEntry& trial, int round) {
 
 void Progress::phase(const sweep::TrialProgress& phase) { draw(current_, phase); }
 
-void Progress::ended(const result::Measurement& measurement) {
+void Progress::ended(const result::TrialMeasurement& measurement) {
   print_end(outcome_text(measurement) +
             (predicted_ ? "; predicted " + figures(predicted_->step_ms, required_bytes(*predicted_)) : ""));
 }
@@ -108,7 +108,7 @@ void Progress::save_started(const std::string& mode, size_t left) {
   draw(current_, {"start", 0, 0});
 }
 
-void Progress::save_ended(const result::StateSaveMeasurement& save) { print_end(outcome_text(save)); }
+void Progress::save_ended(const result::StateSaveModeMeasurement& save) { print_end(outcome_text(save)); }
 
 void Progress::print_end(const std::string& outcome) {
   ++ended_;

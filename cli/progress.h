@@ -27,9 +27,9 @@ class Progress : public sweep::SweepListener {
   void started(const sweep::SweepTrialEntry& trial, int round) override;
   void phase(const sweep::TrialProgress& phase) override;
   void printed(std::string_view text) override;  // goes to stderr as it is
-  void ended(const result::Measurement& measurement) override;
+  void ended(const result::TrialMeasurement& measurement) override;
   void save_started(const std::string& mode, size_t left) override;
-  void save_ended(const result::StateSaveMeasurement& save) override;
+  void save_ended(const result::StateSaveModeMeasurement& save) override;
 
   // Removes the status line and ends a line that a command began, so that other output starts on an empty line.
   void clear();

@@ -10,7 +10,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/base/vocabulary.h"
-#include "core/sweep/launch/launch_info.h"
+#include "core/sweep/launch/launcher_rank_environment.h"
 
 namespace memtune::cli {
 namespace {
@@ -49,7 +49,7 @@ void RankFlags::add_to(CLI::App& command) {
 }
 
 void RankFlags::read(plan::TrainingSettings& to) const {
-  const std::optional<launch::LaunchInfo> launch =
+  const std::optional<launch::LauncherRankEnvironment> launch =
       ranks == "1" ? std::nullopt : launch::read_launch(launch::this_environment());
   const int64_t most = launch ? std::numeric_limits<int>::max() : kMaxRanks;
   to.ranks = ranks.empty() ? 1 : static_cast<int>(integer_flag("--ranks", ranks, 1, most));
@@ -70,7 +70,7 @@ void check_device_of_ranks(const plan::TrainingSettings& training) {
                      ": each rank has a device of its own, cuda:0 and so on: --device cuda, not " + training.device);
 }
 
-void check_ranks(const sweep::SweepSettings& settings, bool finds_batch) {
+void check_ranks(const sweep::EngineSweepSettings& settings, bool finds_batch) {
   if (settings.request.training.ranks == 1) return;
   const std::string with = "--ranks " + std::to_string(settings.request.training.ranks) + ": ";
   if (finds_batch) throw UsageError(with + "--batch auto does not go with several ranks");

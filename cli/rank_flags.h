@@ -20,6 +20,6 @@ struct RankFlags {
 // Throws UsageError if several ranks would share a device.
 void check_device_of_ranks(const plan::TrainingSettings& training);
 // Throws UsageError for sweep settings that do not work with several ranks.
-void check_ranks(const sweep::SweepSettings& settings, bool finds_batch);
+void check_ranks(const sweep::EngineSweepSettings& settings, bool finds_batch);
 
 }  // namespace memtune::cli

@@ -8,8 +8,8 @@
 #include "cli/flags.h"
 #include "cli/offer.h"
 #include "core/answer/page/rendered_interactive_page.h"
-#include "core/answer/report/report_format_info.h"
-#include "core/answer/run/finished_run.h"
+#include "core/answer/report/report_format_definition.h"
+#include "core/answer/run/run_directory_with_report.h"
 #include "core/base/bytes.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
@@ -39,11 +39,12 @@ struct ReportFlags {
   ConsoleFlags console;
 };
 
-trace::Trace read_trace(const ReportFlags& flags, const sweep::FinishedRun& run, const result::Measurement& trial) {
+trace::Trace read_trace(const ReportFlags& flags, const sweep::RunDirectoryWithReport& run,
+                        const result::TrialMeasurement& trial) {
   if (trial.trace.empty())
     throw UsageError(trial.strategy + " has no trace" +
-                     (trial.outcome == result::Outcome::ok ? ": its steps were not traced"
-                                                           : ": it ended in " + to_string(trial.outcome)));
+                     (trial.outcome == result::TrialOutcome::ok ? ": its steps were not traced"
+                                                                : ": it ended in " + to_string(trial.outcome)));
   trace::TraceReadResult read = trace::read_trace(run.directory / trial.trace);
   if (read.cut())
     say(flags.console,
@@ -53,14 +54,14 @@ trace::Trace read_trace(const ReportFlags& flags, const sweep::FinishedRun& run,
 }
 
 // The recommended trial and its reference.
-std::vector<const result::TrialRow*> worth_tracing(const report::Report& report) {
-  std::vector<const result::TrialRow*> rows;
-  for (const result::TrialRow& row : report.rows) {
+std::vector<const result::TrialResultRow*> worth_tracing(const report::Report& report) {
+  std::vector<const result::TrialResultRow*> rows;
+  for (const result::TrialResultRow& row : report.rows) {
     if (row.recommended) rows.push_back(&row);
   }
-  const result::TrialRow* base = nullptr;
+  const result::TrialResultRow* base = nullptr;
   if (!rows.empty()) base = reference_row(report, *rows.front());
-  for (const result::TrialRow& row : report.rows) {
+  for (const result::TrialResultRow& row : report.rows) {
     if (rows.empty() && !base) base = reference_row(report, row);
   }
   if (base && (rows.empty() || rows.front() != base)) rows.push_back(base);
@@ -70,10 +71,10 @@ std::vector<const result::TrialRow*> worth_tracing(const report::Report& report)
 // Reads the inputs of the format. A trace that cannot be read only loses its chart.
 class Sources {
  public:
-  Sources(const ReportFlags& flags, const sweep::FinishedRun& run) : flags_(flags), run_(run) {}
+  Sources(const ReportFlags& flags, const sweep::RunDirectoryWithReport& run) : flags_(flags), run_(run) {}
 
   void read_memory() {
-    for (const result::TrialRow* row : worth_tracing(run_.report)) {
+    for (const result::TrialResultRow* row : worth_tracing(run_.report)) {
       const trace::Trace* trace = nullptr;
       try {
         trace = &traces_.emplace_back(read_trace(flags_, run_, row->measurement));
@@ -84,15 +85,15 @@ class Sources {
     }
   }
 
-  void read_trial(const result::Measurement& trial) { traces_.push_back(read_trace(flags_, run_, trial)); }
+  void read_trial(const result::TrialMeasurement& trial) { traces_.push_back(read_trace(flags_, run_, trial)); }
 
-  report::ReportFormatInput shown() const {
+  report::ReportWriterInput shown() const {
     return {run_.report, flags_.output == "-" ? table_style(flags_.console) : report::TerminalCapabilities{}, traced_,
             traces_.empty() ? nullptr : &traces_.front()};
   }
 
  private:
-  std::vector<result::MemoryOfCallPath> memory_paths(const result::Measurement& trial) const try {
+  std::vector<result::MemoryOfCallPath> memory_paths(const result::TrialMeasurement& trial) const try {
     if (!trial.memory || trial.memory->paths.empty()) return {};
     const std::filesystem::path path = run_.directory / std::filesystem::path(trial.trace).parent_path();
     return result::parse_call_paths(read_file(path / trial.memory->paths, run_.directory.files()));
@@ -102,14 +103,14 @@ class Sources {
   }
 
   const ReportFlags& flags_;
-  const sweep::FinishedRun& run_;
+  const sweep::RunDirectoryWithReport& run_;
   std::deque<trace::Trace> traces_;
   std::vector<report::TracedTrial> traced_;
 };
 
 std::string names_of_trial_formats() {
   std::vector<std::string> names;
-  for (const report::ReportFormatInfo& format : report::formats()) {
+  for (const report::ReportFormatDefinition& format : report::formats()) {
     if (format.per_trial) names.push_back(format.name);
   }
   return join(names, " or ");
@@ -126,7 +127,7 @@ void check(ReportFlags& flags) {
   }
   if (flags.interactive && flags.format != "html") throw UsageError("--interactive goes with --html");
   choice_flag("--format", flags.format, report::format_names());
-  const report::ReportFormatInfo& format = report::find_format(flags.format);
+  const report::ReportFormatDefinition& format = report::find_format(flags.format);
   if (!flags.trial.empty() && !format.per_trial) {
     throw UsageError("--trial goes with --format " + names_of_trial_formats() + ": the other formats hold all trials");
   }
@@ -137,14 +138,14 @@ void check(ReportFlags& flags) {
 }
 
 // Pages and pickles are written next to their input, unless another path is given.
-std::string default_output(const ReportFlags& flags, const report::ReportFormatInfo& format,
-                           const result::Measurement* trial) {
+std::string default_output(const ReportFlags& flags, const report::ReportFormatDefinition& format,
+                           const result::TrialMeasurement* trial) {
   if (!*format.default_file) return "-";
   const std::filesystem::path folder = trial ? std::filesystem::path(trial->trace).parent_path() : "";
   return (std::filesystem::path(flags.run) / folder / format.default_file).string();
 }
 
-std::string next_step(const ReportFlags& flags, const report::ReportFormatInfo& format, bool of_commands) {
+std::string next_step(const ReportFlags& flags, const report::ReportFormatDefinition& format, bool of_commands) {
   const std::string it = flags.output == "-" ? "it" : flags.output;
   if (*format.opened_in) return "open " + it + " in " + format.opened_in;
   if (of_commands) return "memtune view " + flags.run;
@@ -176,11 +177,12 @@ int run_command(ReportFlags flags) {
   // "--html ./memtune-run" means the sweep in that folder.
   if (!flags.run_given && std::filesystem::is_directory(flags.page)) flags.run = std::exchange(flags.page, "");
   check(flags);
-  const report::ReportFormatInfo& format = report::find_format(flags.format);
+  const report::ReportFormatDefinition& format = report::find_format(flags.format);
   if (flags.interactive) return write_interactive(std::move(flags));
-  sweep::FinishedRun run = sweep::open_run(flags.run);
+  sweep::RunDirectoryWithReport run = sweep::open_run(flags.run);
   if (format.shows_findings) sweep::add_findings(run.directory, run.report);
-  const result::Measurement* trial = format.per_trial ? &sweep::find_row(run.report, flags.trial).measurement : nullptr;
+  const result::TrialMeasurement* trial =
+      format.per_trial ? &sweep::find_row(run.report, flags.trial).measurement : nullptr;
   const bool beside = flags.output.empty();
   if (beside) flags.output = default_output(flags, format, trial);
   Sources sources(flags, run);

@@ -18,7 +18,7 @@ RunFolder::RunFolder(const ModelFlags& flags, const std::string& title, const js
   if (!link_.empty()) path_ = sweep::folder_of_question(link_, title, question).string();
 }
 
-void RunFolder::place(sweep::SweepLoopSettings& settings) const {
+void RunFolder::place(sweep::CommonSweepSettings& settings) const {
   settings.directory = path_;
   if (!link_.empty()) settings.other_runs = sweep::runs_beside(path_);
 }
@@ -45,7 +45,7 @@ void RunFolder::finish(const report::Report& report, const ConsoleFlags& console
   }
 }
 
-json question_of(const sweep::SweepSettings& settings, const std::vector<std::string>& plans) {
+json question_of(const sweep::EngineSweepSettings& settings, const std::vector<std::string>& plans) {
   json texts = json::array();
   for (const std::string& plan : plans) texts.push_back(read_file(plan));
   return {{"model", settings.model},

@@ -18,7 +18,7 @@ class RunFolder {
 
   const std::string& path() const { return path_; }
   // Sets the folder and the runs beside it.
-  void place(sweep::SweepLoopSettings& settings) const;
+  void place(sweep::CommonSweepSettings& settings) const;
   // To be called when a trial starts: if nothing is in the link's place, it leads to this run, which may be killed.
   void begin() const;
   // To be called when the run has ended.
@@ -33,7 +33,7 @@ class RunFolder {
 };
 
 // What determines the answer about a model. `plans`: files with plans of the user.
-nlohmann::json question_of(const sweep::SweepSettings& settings, const std::vector<std::string>& plans);
+nlohmann::json question_of(const sweep::EngineSweepSettings& settings, const std::vector<std::string>& plans);
 // The name of a command in a folder's name: its script, else its program.
 std::string title_of(const std::vector<std::string>& command);
 

@@ -4,7 +4,7 @@
 #include "core/answer/report/text/json.h"
 #include "core/answer/report/text/table.h"
 #include "core/answer/report/words.h"
-#include "core/answer/run/finished_run.h"
+#include "core/answer/run/run_directory_with_report.h"
 #include "core/base/utf8.h"
 
 namespace memtune::cli {

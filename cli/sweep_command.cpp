@@ -13,8 +13,8 @@
 #include "cli/sweep_answer.h"
 #include "cli/sweep_flags.h"
 #include "cli/trainer_config.h"
-#include "core/answer/run/finished_run.h"
-#include "core/answer/trainer/python_plan.h"
+#include "core/answer/run/run_directory_with_report.h"
+#include "core/answer/trainer/rendered_python_plan.h"
 #include "core/answer/trainer/trainer_batch_and_save_keys.h"
 #include "core/base/bytes.h"
 #include "core/base/error.h"
@@ -101,9 +101,9 @@ std::vector<std::string> flags_of_command(const SweepFlags& flags) {
 
 // The export command for --trainer.
 struct NextExport {
-  std::string words;                      // "memtune export --trainer trl"
-  std::string changed;                    // "gradient_checkpointing: true -> false"; "": nothing, or no config
-  const result::TrialRow* row = nullptr;  // the row that the keys amount to
+  std::string words;                            // "memtune export --trainer trl"
+  std::string changed;                          // "gradient_checkpointing: true -> false"; "": nothing, or no config
+  const result::TrialResultRow* row = nullptr;  // the row that the keys amount to
 };
 
 // None without --trainer, or if the trainer has no keys for any measured strategy.
@@ -116,34 +116,34 @@ std::optional<NextExport> next_export(const SweepFlags& flags, const std::string
       trainer::export_config(flags.trainer, sweep::find_row(report, ""), report, settings);
   const std::string into = flags.config.empty() ? "" : " --into " + shell_line({flags.config});
   std::vector<std::string> changed;
-  for (const trainer::KeyChange& change : written.changed)
+  for (const trainer::ConfigKeyValueChange& change : written.changed)
     changed.push_back(change.key + ": " + change.before + " -> " + change.after);
   return NextExport{"memtune export" + run + " --trainer " + flags.trainer + into, join(changed, ", "), written.row};
 } catch (const UsageError&) {
   return {};
 }
 
-std::string figures(const result::TrialRow& row) {
+std::string figures(const result::TrialResultRow& row) {
   return row.measurement.strategy + ", " + ms_text(row.measurement.step_ms.median) + " at " +
          format_bytes(required_bytes(row));
 }
 
 // Advice if no trial worked, or none within the budget.
 std::string way_out(const SweepFlags& flags, const report::Report& report) {
-  using result::Outcome;
+  using result::TrialOutcome;
   if (!report.recommendation.strategy.empty()) return "a larger --budget, or a smaller --batch or --seq";
-  if (sweep::all_ended_in(report, Outcome::device_oom))
+  if (sweep::all_ended_in(report, TrialOutcome::device_oom))
     return "a larger --memory-cap or device, or a smaller --batch or --seq";
-  if (sweep::all_ended_in(report, Outcome::timeout)) return "a longer --timeout (now " + flags.model.timeout + ")";
+  if (sweep::all_ended_in(report, TrialOutcome::timeout)) return "a longer --timeout (now " + flags.model.timeout + ")";
   return "memtune doctor; logs are in " + flags.model.out + "/trials/*/log.txt";
 }
 
-void say_next(const SweepFlags& flags, const std::string& run, const sweep::SweepResult& result) {
+void say_next(const SweepFlags& flags, const std::string& run, const sweep::SweepRecordAndReport& result) {
   const ConsoleFlags& console = flags.model.console;
   if (result.interrupted) return say(console, "stopped; run the same command again to continue");
   if (!result.report.recommendation.fits) return say(console, "next: " + way_out(flags, result.report));
   const std::optional<NextExport> keys = next_export(flags, run, result.report);
-  const result::TrialRow& answer = sweep::find_row(result.report, "");
+  const result::TrialResultRow& answer = sweep::find_row(result.report, "");
   if (keys && !keys->changed.empty()) say(console, "change in " + flags.own.name + ": " + keys->changed);
   if (keys && (keys->row == nullptr || keys->row == &answer))
     return say(console, "next: " + keys->words + ", or memtune view" + run);
@@ -180,7 +180,7 @@ std::string size_text(const sweep::SweepRecord& record, int rounds) {
 }
 
 // Describes the measurement of --saves and the disk space that it needs.
-std::string saving_text(const sweep::SweepSettings& settings, const sweep::SweepRecord& record) {
+std::string saving_text(const sweep::EngineSweepSettings& settings, const sweep::SweepRecord& record) {
   if (settings.save_modes.empty()) return "";
   const plan::ProgramFacts& facts = record.facts.program;
   const int64_t state_bytes = sweep::state_bytes(record.request.training, facts) - facts.parameter_bytes;
@@ -189,9 +189,9 @@ std::string saving_text(const sweep::SweepSettings& settings, const sweep::Sweep
          settings.directory.string();
 }
 
-int sweep_model(const SweepFlags& flags, const sweep::SweepSettings& settings, RunFolder& folder) {
+int sweep_model(const SweepFlags& flags, const sweep::EngineSweepSettings& settings, RunFolder& folder) {
   Progress progress(flags.model.console, &folder);
-  const sweep::SweepResult result = sweep::run_sweep(settings, progress, proposer(flags, settings));
+  const sweep::SweepRecordAndReport result = sweep::run_sweep(settings, progress, proposer(flags, settings));
   progress.clear();
   folder.finish(result.report, flags.model.console);
   if (flags.dry_run && !result.interrupted) {
@@ -207,14 +207,14 @@ int sweep_model(const SweepFlags& flags, const sweep::SweepSettings& settings, R
 }
 
 int run_command(SweepFlags flags) {
-  sweep::SweepSettings settings = sweep_settings(flags);
+  sweep::EngineSweepSettings settings = sweep_settings(flags);
   RunFolder folder(flags.model, settings.model, question_of(settings, flags.plans));
   folder.place(settings);
   flags.model.out = folder.path();
   if (!settings.save_modes.empty())
     refuse_launched(settings.request.training, "--saves is only for ranks that memtune starts itself: use --ranks N");
   return run_launched(settings, flags.model.console,
-                      [&](const sweep::SweepSettings& each) { return sweep_model(flags, each, folder); });
+                      [&](const sweep::EngineSweepSettings& each) { return sweep_model(flags, each, folder); });
 }
 
 }  // namespace

@@ -8,8 +8,8 @@
 #include "cli/flags.h"
 #include "core/base/bounds.h"
 #include "core/base/bytes.h"
-#include "core/base/device/nvml.h"
-#include "core/base/embedded_profile_file.h"
+#include "core/base/device/nvml_memory_and_process_reader.h"
+#include "core/base/embedded_json_preset.h"
 #include "core/base/error.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
@@ -63,7 +63,8 @@ bool finds_batch(const SweepFlags& flags) { return flags.model.batches == std::v
 // With a list, no plan is looked for. Without a list, a budget asks for the best plan.
 bool finds_plan(const SweepFlags& flags) {
   const bool lists = !flags.strategies.empty() || !flags.plans.empty() || !flags.sweep.empty();
-  const bool smallest = result::parse_goal(flags.goal) == result::Goal::memory;  // strategies need less than any budget
+  const bool smallest =
+      result::parse_goal(flags.goal) == result::RecommendationGoal::memory;  // strategies need less than any budget
   return !lists && !smallest && !flags.budget.empty();
 }
 
@@ -71,7 +72,7 @@ bool finds_plan(const SweepFlags& flags) {
 bool finds_both(const SweepFlags& flags) { return finds_batch(flags) && finds_plan(flags); }
 
 // Only batches that divide the samples per step are tried.
-void set_global_batch(const SweepFlags& flags, sweep::SweepSettings& settings) {
+void set_global_batch(const SweepFlags& flags, sweep::EngineSweepSettings& settings) {
   if (flags.global_batch.empty()) {
     if (finds_batch(flags) && !finds_both(flags))
       throw UsageError(
@@ -97,7 +98,9 @@ int64_t budget_flag(const SweepFlags& flags) {
   if (flags.budget.empty()) return 0;
   if (flags.budget != "auto") return bytes_flag("--budget", flags.budget);
   const std::string& device = flags.model.device;
-  const auto free = device == "cpu" ? std::nullopt : device::Nvml().free_bytes(device.empty() ? "cuda:0" : device);
+  const auto free = device == "cpu"
+                        ? std::nullopt
+                        : device::NvmlMemoryAndProcessReader().free_bytes(device.empty() ? "cuda:0" : device);
   if (!free || *free == 0)
     throw UsageError(
         "--budget auto is what a GPU has free, and no NVIDIA driver tells that here: give a size, as 24GiB");
@@ -105,12 +108,12 @@ int64_t budget_flag(const SweepFlags& flags) {
 }
 
 // Flags that sweeps of models and of commands share.
-void read_loop(const SweepFlags& flags, sweep::SweepLoopSettings& settings) {
+void read_loop(const SweepFlags& flags, sweep::CommonSweepSettings& settings) {
   settings.budget_bytes = budget_flag(flags);
   settings.goal = result::parse_goal(flags.goal);
   if (!flags.rounds.empty()) settings.rounds = static_cast<int>(integer_flag("--rounds", flags.rounds, 1, 1000));
   if (!flags.time_limit.empty()) settings.time_limit = duration_flag("--time-limit", flags.time_limit);
-  settings.reuse = flags.retry ? sweep::ReusePolicy::worked : sweep::ReusePolicy::finished;
+  settings.reuse = flags.retry ? sweep::EarlierTrialReusePolicy::worked : sweep::EarlierTrialReusePolicy::finished;
   settings.dry_run = flags.dry_run;
 }
 
@@ -123,7 +126,7 @@ void list_without_gpu(ModelFlags& model, std::vector<std::string>& notes) {
   notes.emplace_back("--attention flash-varlen needs a GPU: its trials are listed here, and cannot be run");
 }
 
-int64_t budget(const sweep::SweepSettings& settings) {
+int64_t budget(const sweep::EngineSweepSettings& settings) {
   return settings.budget_bytes > 0 ? settings.budget_bytes : settings.request.training.memory_cap_bytes;
 }
 
@@ -133,7 +136,7 @@ AnswerFlags answer_flags(const SweepFlags& flags) {
   return {flags.model.out, flags.json, flags.csv, flags.model.console};
 }
 
-sweep::SweepSettings sweep_settings(const SweepFlags& flags) {
+sweep::EngineSweepSettings sweep_settings(const SweepFlags& flags) {
   // First checks what needs no model, to report a typo before a big file is read.
   check_answer(answer_flags(flags));
   for (const auto& [flag, given] :
@@ -141,8 +144,8 @@ sweep::SweepSettings sweep_settings(const SweepFlags& flags) {
         std::pair("--like", !flags.like.empty())})
     if (given) throw UsageError(std::string(flag) + " is for training commands: it goes with -- and a command");
   const std::vector<std::string> specs = strategies(flags);
-  const std::vector<plan::PlanFile> plans(flags.plans.begin(), flags.plans.end());
-  sweep::SweepLoopSettings loop;
+  const std::vector<plan::HandWrittenPlanFile> plans(flags.plans.begin(), flags.plans.end());
+  sweep::CommonSweepSettings loop;
   read_loop(flags, loop);
   const Modes modes = save_modes(flags);
   const double mtbf_s =
@@ -153,7 +156,7 @@ sweep::SweepSettings sweep_settings(const SweepFlags& flags) {
   if (finds_both(flags)) model.batches = {"2"};  // any batch: refuses models whose batch is fixed
   std::vector<std::string> notes = flags.own.notes;
   if (flags.dry_run) list_without_gpu(model, notes);
-  sweep::SweepSettings settings = model.settings(loop);
+  sweep::EngineSweepSettings settings = model.settings(loop);
   if (flags.rounds.empty() && settings.request.training.device == "cpu") settings.rounds = kEmulatedRounds;
   settings.finds_batch = finds_both(flags);
   set_global_batch(flags, settings);
@@ -177,15 +180,15 @@ bool plans_for_command(const SweepFlags& flags) {
 
 // Settings of memtune's own trials, in a subfolder of the command's run. None, with a note, if the config does not
 // define enough. Throws UsageError if a model was named.
-std::optional<sweep::SweepSettings> native_settings(SweepFlags& flags, const std::vector<std::string>& command,
-                                                    CLI::App& app, std::vector<std::string>& notes) {
+std::optional<sweep::EngineSweepSettings> native_settings(SweepFlags& flags, const std::vector<std::string>& command,
+                                                          CLI::App& app, std::vector<std::string>& notes) {
   const bool asked = !flags.model.model.empty();
   try {
     if (!flags.trainer.empty())
       flags.own = take_trainer_config(app, flags.trainer, flags.config, flags.model.text_only, command);
     if (flags.model.batches.size() > 1 || flags.model.sequences.size() > 1 || finds_batch(flags))
       throw UsageError("--batch and --seq of a command have one value: what it trains");
-    sweep::SweepSettings settings = sweep_settings(flags);
+    sweep::EngineSweepSettings settings = sweep_settings(flags);
     settings.directory /= "native";
     return settings;
   } catch (const UsageError& error) {
@@ -226,19 +229,19 @@ CommandSweepFlags command_sweep(SweepFlags& flags, const std::vector<std::string
   return sweep;
 }
 
-sweep::TrialProposerFactory proposer(const SweepFlags& flags, const sweep::SweepSettings& settings) {
+sweep::TrialProposerFactory proposer(const SweepFlags& flags, const sweep::EngineSweepSettings& settings) {
   if (finds_batch(flags) && !finds_both(flags)) return sweep::propose_largest_batches(budget(settings));
   if (!finds_plan(flags)) return sweep::propose_all;
   const plan::TrainingSettings& training = settings.request.training;
   const int64_t cap = training.memory_cap_bytes;
   const int64_t limit = cap > 0 ? std::min(cap, settings.budget_bytes) : settings.budget_bytes;
-  const planner::PlanLimits limits{limit, training.host_budget_bytes, training.disk_budget_bytes};
+  const planner::PlanMemoryBudgets limits{limit, training.host_budget_bytes, training.disk_budget_bytes};
   const bool disk = !training.scratch.empty();
   if (finds_both(flags)) return sweep::propose_batches(limits, {settings.global_batch, training.accumulate}, disk);
   return sweep::propose_plans(limits, disk, settings.own_strategy);
 }
 
-std::string decided_later(const SweepFlags& flags, const sweep::SweepSettings& settings) {
+std::string decided_later(const SweepFlags& flags, const sweep::EngineSweepSettings& settings) {
   if (!finds_plan(flags)) return "";
   const std::string budget = format_bytes(settings.budget_bytes);
   if (finds_both(flags))

@@ -24,13 +24,13 @@ struct SweepFlags {
 AnswerFlags answer_flags(const SweepFlags& flags);
 
 // For a model. Throws UsageError before the model is read.
-sweep::SweepSettings sweep_settings(const SweepFlags& flags);
+sweep::EngineSweepSettings sweep_settings(const SweepFlags& flags);
 
 // Chooses the trials: all strategies, the largest batch of each, or the best plan for a budget.
-sweep::TrialProposerFactory proposer(const SweepFlags& flags, const sweep::SweepSettings& settings);
+sweep::TrialProposerFactory proposer(const SweepFlags& flags, const sweep::EngineSweepSettings& settings);
 
 // Text for trials that a dry run cannot list; "" if it lists all.
-std::string decided_later(const SweepFlags& flags, const sweep::SweepSettings& settings);
+std::string decided_later(const SweepFlags& flags, const sweep::EngineSweepSettings& settings);
 
 // Whether a plan is made for the command after "--". Then the flags of a model apply too.
 bool plans_for_command(const SweepFlags& flags);

@@ -50,7 +50,7 @@ class DiskError : public Error {
 };
 
 // Data read from a disk differs from the data written there.
-class CorruptBlockError : public Error {
+class DiskDataCorruptionError : public Error {
  public:
   using Error::Error;
 };

@@ -209,12 +209,12 @@ void cut_file(const fs::path& path, int64_t bytes, FileSystem& system) {
   resize(system, open(system, path, O_WRONLY, "cut").get(), bytes, path);
 }
 
-InputFile::InputFile(const fs::path& path, FileSystem& system)
+RandomAccessFileReader::RandomAccessFileReader(const fs::path& path, FileSystem& system)
     : path_(path), system_(system), file_(open(system, path, O_RDONLY, "read")) {
   size_ = size_of(system, file_.get(), path);
 }
 
-void InputFile::read(char* data, int64_t bytes, int64_t offset) const {
+void RandomAccessFileReader::read(char* data, int64_t bytes, int64_t offset) const {
   while (bytes > 0) {
     const int64_t got = uninterrupted([&] { return system_.read_at(file_.get(), data, bytes, offset); });
     if (got < 0) throw_io_error("read", path_, -got);

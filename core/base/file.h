@@ -59,9 +59,9 @@ class FileDescriptor {
 };
 
 // A file that is read in parts.
-class InputFile {
+class RandomAccessFileReader {
  public:
-  explicit InputFile(const std::filesystem::path& path, FileSystem& system = system_files());
+  explicit RandomAccessFileReader(const std::filesystem::path& path, FileSystem& system = system_files());
   int64_t size() const { return size_; }  // at the time of opening
   // Throws IoError if the file ends before `bytes` are read.
   void read(char* data, int64_t bytes, int64_t offset) const;

@@ -21,15 +21,15 @@ std::string digits_of(XXH128_hash_t hash) {
 
 std::string hash_hex(const void* data, size_t size) { return digits_of(XXH3_128bits(data, size)); }
 
-struct Hasher::State {
+struct IncrementalXxh3Hasher::State {
   XXH3_state_t state;
 };
 
-Hasher::Hasher() : state_(std::make_unique<State>()) { reset(); }
-Hasher::~Hasher() = default;
-void Hasher::add(const void* data, size_t size) { XXH3_128bits_update(&state_->state, data, size); }
-void Hasher::reset() { XXH3_128bits_reset(&state_->state); }
-std::string Hasher::hex() const { return digits_of(XXH3_128bits_digest(&state_->state)); }
+IncrementalXxh3Hasher::IncrementalXxh3Hasher() : state_(std::make_unique<State>()) { reset(); }
+IncrementalXxh3Hasher::~IncrementalXxh3Hasher() = default;
+void IncrementalXxh3Hasher::add(const void* data, size_t size) { XXH3_128bits_update(&state_->state, data, size); }
+void IncrementalXxh3Hasher::reset() { XXH3_128bits_reset(&state_->state); }
+std::string IncrementalXxh3Hasher::hex() const { return digits_of(XXH3_128bits_digest(&state_->state)); }
 
 uint64_t hash64(const void* data, size_t size, uint64_t seed) { return XXH3_64bits_withSeed(data, size, seed); }
 

@@ -14,12 +14,12 @@ std::string hash_hex(const void* data, size_t size);
 inline std::string hash_hex(std::string_view text) { return hash_hex(text.data(), text.size()); }
 
 // hash_hex() of data that arrives in parts. The result equals the hash of the concatenated parts.
-class Hasher {
+class IncrementalXxh3Hasher {
  public:
-  Hasher();
-  ~Hasher();
-  Hasher(const Hasher&) = delete;
-  Hasher& operator=(const Hasher&) = delete;
+  IncrementalXxh3Hasher();
+  ~IncrementalXxh3Hasher();
+  IncrementalXxh3Hasher(const IncrementalXxh3Hasher&) = delete;
+  IncrementalXxh3Hasher& operator=(const IncrementalXxh3Hasher&) = delete;
 
   void add(const void* data, size_t size);
   std::string hex() const;

@@ -87,9 +87,9 @@ class UniqueKeys final : public nlohmann::json_sax<json> {
 
 }  // namespace
 
-json parse_json(std::string_view text, DuplicateKeyPolicy keys) {
+json parse_json(std::string_view text, JsonDuplicateKeyPolicy keys) {
   check_nesting(text);
-  if (keys == DuplicateKeyPolicy::refused) {
+  if (keys == JsonDuplicateKeyPolicy::refused) {
     UniqueKeys unique;
     json::sax_parse(text, &unique);
   }

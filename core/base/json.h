@@ -19,10 +19,10 @@ namespace memtune {
 inline constexpr int kMaxNesting = 64;
 
 // If an object repeats a key, the last value counts. In files that people write, a repeated key is a mistake.
-enum class DuplicateKeyPolicy { last_counts, refused };
+enum class JsonDuplicateKeyPolicy { last_counts, refused };
 
 // Throws nlohmann::json::exception, also for nesting deeper than kMaxNesting.
-nlohmann::json parse_json(std::string_view text, DuplicateKeyPolicy keys = DuplicateKeyPolicy::last_counts);
+nlohmann::json parse_json(std::string_view text, JsonDuplicateKeyPolicy keys = JsonDuplicateKeyPolicy::last_counts);
 
 // " is not JSON: line 3, 'BATCH_SIZE' is no value; a template's placeholders have to be replaced", or the line alone.
 // `byte` is parse_error's.

@@ -56,7 +56,7 @@ bool boolean(const std::string& path, const json& value) {
 json parse_json_object(const std::string& name, std::string_view text) {
   json parsed;
   try {
-    parsed = parse_json(text, DuplicateKeyPolicy::refused);
+    parsed = parse_json(text, JsonDuplicateKeyPolicy::refused);
   } catch (const json::parse_error& error) {
     throw UsageError(name + not_json_text(text, error.byte));
   } catch (const json::exception& error) {

@@ -24,7 +24,7 @@ struct HeldState {
   size_t trial = 0;
   int64_t time_ns = 0;
   std::string phase;  // the region running on the device: "layers.3 backward"; may be empty
-  std::vector<trace::ResidentActivationGroup> values;
+  std::vector<trace::ResidentActivationTotalsOfOp> values;
 };
 HeldState held_at(const LoadedTrace& loaded, size_t trial, int64_t time_ns);
 

@@ -12,7 +12,7 @@
 namespace memtune::gui {
 namespace {
 
-using result::Measurement;
+using result::TrialMeasurement;
 
 std::string lower(std::string text) {
   for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
@@ -25,13 +25,13 @@ bool matches(const Trial& trial, const std::vector<std::string>& words) {
 }
 
 std::optional<double> times_reference(const Run& run, const Trial& trial) {
-  const result::TrialRow* base = report::reference_row(run.reports[trial.run()], trial.row());
+  const result::TrialResultRow* base = report::reference_row(run.reports[trial.run()], trial.row());
   if (!base || base->measurement.step_ms.median <= 0) return {};
   return ratio_of(trial.row().measurement, base->measurement).value;
 }
 
-std::string gradients_text(const result::TrialRow& row, const std::string& reference) {
-  const Measurement& m = row.measurement;
+std::string gradients_text(const result::TrialResultRow& row, const std::string& reference) {
+  const TrialMeasurement& m = row.measurement;
   if (!worked(row)) return to_string(m.outcome);
   if (m.strategy == reference) return "reference";
   if (m.losses.compared) return m.losses.changed ? "losses changed" : "losses as before";
@@ -40,8 +40,8 @@ std::string gradients_text(const result::TrialRow& row, const std::string& refer
 }
 
 // All trials that worked, from any sweep: their figures share columns.
-std::vector<const result::TrialRow*> rows_that_worked(const Run& run) {
-  std::vector<const result::TrialRow*> rows;
+std::vector<const result::TrialResultRow*> rows_that_worked(const Run& run) {
+  std::vector<const result::TrialResultRow*> rows;
   for (const Trial& trial : run.trials) {
     if (worked(trial.row())) rows.push_back(&trial.row());
   }
@@ -49,7 +49,8 @@ std::vector<const result::TrialRow*> rows_that_worked(const Run& run) {
 }
 
 // Null if the column does not show a measured figure.
-const result::MetricDefinition* figure_of(CompareColumn column, const std::vector<const result::TrialRow*>& rows) {
+const result::MetricDefinition* figure_of(CompareColumn column,
+                                          const std::vector<const result::TrialResultRow*>& rows) {
   switch (column) {
     case CompareColumn::step: return &result::metric("step_ms");
     case CompareColumn::peak: return &result::metric("peak_allocated_bytes");
@@ -75,12 +76,13 @@ const char* meaning(CompareColumn column) {
 }  // namespace
 
 std::vector<ColumnInfo> columns(const Run& run) {
-  const std::vector<const result::TrialRow*> rows = rows_that_worked(run);
+  const std::vector<const result::TrialResultRow*> rows = rows_that_worked(run);
   std::vector<ColumnInfo> all = {{CompareColumn::trial, "trial", true, ""}};
   for (const CompareColumn column : {CompareColumn::step, CompareColumn::times, CompareColumn::peak,
                                      CompareColumn::hidden, CompareColumn::exposed, CompareColumn::rate}) {
     const result::MetricDefinition* metric = figure_of(column, rows);
-    all.push_back({column, metric ? result::MetricColumn(*metric, rows).head() : "× ref", false, meaning(column)});
+    all.push_back(
+        {column, metric ? result::MetricColumnFormatter(*metric, rows).head() : "× ref", false, meaning(column)});
   }
   all.push_back({CompareColumn::gradients, "gradients", true, meaning(CompareColumn::gradients)});
   return all;
@@ -91,7 +93,7 @@ std::optional<double> cell_value(const Run& run, size_t index, CompareColumn col
   if (!worked(trial.row())) return {};
   if (column == CompareColumn::times) return times_reference(run, trial);
   const result::MetricDefinition* metric = figure_of(column, rows_that_worked(run));
-  const Measurement& m = trial.row().measurement;
+  const TrialMeasurement& m = trial.row().measurement;
   return metric && metric->known(m) ? std::optional(metric->get(m)) : std::nullopt;
 }
 
@@ -102,8 +104,8 @@ std::string cell_text(const Run& run, size_t index, CompareColumn column) {
   const std::optional<double> value = cell_value(run, index, column);
   if (!value) return result::kNothing;
   if (column == CompareColumn::times) return fixed(*value, 2);
-  const std::vector<const result::TrialRow*> rows = rows_that_worked(run);
-  return result::MetricColumn(*figure_of(column, rows), rows).text(trial.row().measurement);
+  const std::vector<const result::TrialResultRow*> rows = rows_that_worked(run);
+  return result::MetricColumnFormatter(*figure_of(column, rows), rows).text(trial.row().measurement);
 }
 
 std::vector<size_t> compare_rows(const Run& run, const std::string& filter, CompareColumn by, bool ascending) {
@@ -143,18 +145,18 @@ void put_budgets(const Run& run, Scatter& scatter) {
 }  // namespace
 
 Scatter make_scatter(const Run& run) {
-  const std::vector<const result::TrialRow*> rows = rows_that_worked(run);
+  const std::vector<const result::TrialResultRow*> rows = rows_that_worked(run);
   const result::WorkNormalizedTrialComparator ranking(rows);
   Scatter scatter;
   scatter.time_label = ranking.title();
   scatter.time_unit = ranking.unit();
   int64_t largest = 0;
-  for (const result::TrialRow* row : rows) largest = std::max(largest, peak(*row));
+  for (const result::TrialResultRow* row : rows) largest = std::max(largest, peak(*row));
   scatter.unit = unit_for(largest);
-  std::map<const result::TrialRow*, ParetoDot> points;
-  std::vector<std::vector<const result::TrialRow*>> by_run(run.reports.size());
+  std::map<const result::TrialResultRow*, ParetoDot> points;
+  std::vector<std::vector<const result::TrialResultRow*>> by_run(run.reports.size());
   for (size_t i = 0; i < run.trials.size(); ++i) {
-    const result::TrialRow& row = run.trials[i].row();
+    const result::TrialResultRow& row = run.trials[i].row();
     if (!usable(row.measurement) || peak(row) <= 0) continue;
     ParetoDot dot = {i,
                      static_cast<double>(peak(row)) / scatter.unit.bytes,
@@ -171,7 +173,7 @@ Scatter make_scatter(const Run& run) {
   for (size_t i = 0; i < by_run.size(); ++i) {
     for (const auto& front : result::fronts_of(by_run[i])) {
       scatter.fronts.push_back({i, {}});
-      for (const result::TrialRow* row : front) scatter.fronts.back().points.push_back(points[row]);
+      for (const result::TrialResultRow* row : front) scatter.fronts.back().points.push_back(points[row]);
     }
   }
   double slowest = 0;

@@ -7,9 +7,9 @@ namespace memtune::gui {
 namespace {
 
 using trace::EventKind;
-using trace::RegionLevel;
 using trace::Trace;
 using trace::TraceEvent;
+using trace::TraceRegionLevel;
 
 constexpr int kMaxNested = 64;  // regions that are searched for the innermost one around a moment
 
@@ -21,8 +21,9 @@ bool counts(const Trace& trace, const TraceEvent& event) {
 std::vector<const TraceEvent*> modules_of(const Trace& trace) {
   std::vector<const TraceEvent*> modules;
   for (const TraceEvent& event : trace.events) {
-    const RegionLevel kind = event.region.kind;
-    const bool part = kind == RegionLevel::block || kind == RegionLevel::before_blocks || kind == RegionLevel::head;
+    const TraceRegionLevel kind = event.region.kind;
+    const bool part =
+        kind == TraceRegionLevel::block || kind == TraceRegionLevel::before_blocks || kind == TraceRegionLevel::head;
     if (event.kind == EventKind::region && part && counts(trace, event) && on_device(trace.tracks[event.track].role))
       modules.push_back(&event);
   }
@@ -37,7 +38,7 @@ std::string module_at(const Trace& trace, const std::vector<const TraceEvent*>& 
     const TraceEvent& event = **--next;
     if (event.end_ns < time_ns) continue;
     const std::string& name = trace.names[event.name];
-    if (event.region.kind != RegionLevel::block) return name;
+    if (event.region.kind != TraceRegionLevel::block) return name;
     return trace::family(trace::MemoryOwner{trace::MemoryOwnerKind::block, name, event.region.block});
   }
   return "";

@@ -41,10 +41,10 @@ void add_curve(const LoadedTrace& loaded, const TimeInterval& step, const ByteDi
   }
 }
 
-size_t kind_of_block(const trace::RegionId& region) {
+size_t kind_of_block(const trace::TraceRegionKey& region) {
   if (region.pass == trace::Pass::backward) return 1;
   if (region.pass == trace::Pass::recompute) return 2;
-  return region.pass == trace::Pass::optimizer || region.kind == trace::RegionLevel::head ? 3 : 0;
+  return region.pass == trace::Pass::optimizer || region.kind == trace::TraceRegionLevel::head ? 3 : 0;
 }
 
 // The blocks on the device's timeline.
@@ -72,7 +72,7 @@ Intervals closed(const Intervals& set, uint64_t gap) {
 }
 
 void add_activity(const LoadedTrace& loaded, const TimeInterval& step, OverlaySide& side) {
-  const trace::StepTimeBreakdown breakdown = trace::find_step_time_breakdown(loaded.trace, {step});
+  const trace::StepDeviceTimeBreakdown breakdown = trace::find_step_time_breakdown(loaded.trace, {step});
   const std::array<const Intervals*, 6> sets = {&breakdown.compute,     &breakdown.in,   &breakdown.out,
                                                 &breakdown.collectives, &breakdown.wait, &breakdown.idle};
   for (size_t kind = 0; kind < sets.size(); ++kind) {

@@ -6,7 +6,7 @@
 namespace memtune::gui {
 namespace {
 
-void add(const trace::TracedActivation& value, PlacementSums& sums) {
+void add(const trace::TracedActivationPlacement& value, PlacementSums& sums) {
   const auto found = std::ranges::find(kPlacements, value.placement);
   if (found == kPlacements.end()) return;
   PlacementSum& sum = sums[static_cast<size_t>(found - kPlacements.begin())];
@@ -15,7 +15,7 @@ void add(const trace::TracedActivation& value, PlacementSums& sums) {
 }
 
 // "layers.3.mlp/aten::silu" in "layers.3" -> "mlp silu"
-std::string column_of(const trace::TracedActivation& value) {
+std::string column_of(const trace::TracedActivationPlacement& value) {
   const bool within = value.name.starts_with(value.region);
   std::string name = within ? value.name.substr(value.region.size()) : value.name;
   if (const size_t slash = name.find('/'); slash != std::string::npos) {
@@ -68,13 +68,13 @@ int32_t block_of(const std::vector<std::string>& blocks, const std::string& path
 
 }  // namespace
 
-PlanGrid make_plan_grid(std::vector<trace::TracedActivation> values) {
+PlanGrid make_plan_grid(std::vector<trace::TracedActivationPlacement> values) {
   PlanGrid grid;
   grid.values = std::move(values);
   std::vector<std::vector<std::pair<std::string, uint32_t>>> named;  // per row
   std::map<std::string, size_t> row_of;
   for (uint32_t i = 0; i < grid.values.size(); ++i) {
-    const trace::TracedActivation& value = grid.values[i];
+    const trace::TracedActivationPlacement& value = grid.values[i];
     add(value, grid.sums);
     if (value.region.empty()) {
       grid.outside.push_back(i);
@@ -105,8 +105,8 @@ PlanGrid make_plan_grid(std::vector<trace::TracedActivation> values) {
 }
 
 PlanGrid make_plan_grid(const plan::Plan& plan, const std::vector<std::string>& blocks) {
-  std::vector<trace::TracedActivation> values;
-  for (const plan::OpPlacement& op : plan.placements) {
+  std::vector<trace::TracedActivationPlacement> values;
+  for (const plan::OpActivationPlacements& op : plan.placements) {
     const size_t slash = op.name.find('/');
     const std::string region = slash == std::string::npos ? "" : op.name.substr(0, slash);
     std::string name = slash == std::string::npos ? op.name : op.name.substr(slash + 1);

@@ -28,7 +28,7 @@ struct PlanRow {
 };
 
 struct PlanGrid {
-  std::vector<trace::TracedActivation> values;
+  std::vector<trace::TracedActivationPlacement> values;
   std::vector<std::string> columns;  // "mlp silu"; the second of that name is "mlp silu 2"
   std::vector<PlanRow> rows;
   std::vector<uint32_t> outside;  // tensors outside all blocks, in order
@@ -36,7 +36,7 @@ struct PlanGrid {
   bool bytes_known = true;
 };
 
-PlanGrid make_plan_grid(std::vector<trace::TracedActivation> values);
+PlanGrid make_plan_grid(std::vector<trace::TracedActivationPlacement> values);
 // From a plan without a trace, so bytes and reasons are unknown. `blocks`: names of the model's blocks, in order.
 PlanGrid make_plan_grid(const plan::Plan& plan, const std::vector<std::string>& blocks);
 

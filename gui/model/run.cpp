@@ -41,7 +41,7 @@ LoadedTrace without_trace(const std::string& problem) {
   return loaded;
 }
 
-LoadedTrace load_trace(const fs::path& path, const result::TrialRow& row) try {
+LoadedTrace load_trace(const fs::path& path, const result::TrialResultRow& row) try {
   if (path.empty())
     return without_trace(worked(row) ? "this trial has no trace"
                                      : "no trace: the trial ended in " + to_string(row.measurement.outcome));
@@ -55,7 +55,7 @@ report::Report report_of(const trace::Trace& trace, const fs::path& path) {
   report::Report report;
   report.model = path.filename().string();
   report.device = trace.device;
-  result::TrialRow row;
+  result::TrialResultRow row;
   row.measurement.strategy = trace.strategy.empty() ? path.stem().string() : trace.strategy;
   row.measurement.device = trace.device;
   report.rows.push_back(std::move(row));
@@ -64,7 +64,7 @@ report::Report report_of(const trace::Trace& trace, const fs::path& path) {
 
 }  // namespace
 
-Trial::Trial(size_t run, std::string label, result::TrialRow row, fs::path trace_path, fs::path plan_path,
+Trial::Trial(size_t run, std::string label, result::TrialResultRow row, fs::path trace_path, fs::path plan_path,
              int64_t budget_bytes, std::unique_ptr<LoadedTrace> loaded)
     : run_(run),
       label_(std::move(label)),
@@ -91,14 +91,14 @@ void Run::add(const fs::path& path) {
     const sweep::SweepRecord record = directory.read_record();
     reports.push_back(sweep::make_report(directory, record));
     for (const plan::BlockModulePath& block : record.facts.program.blocks) names.push_back(block.region);
-    for (const result::TrialRow* row : ranked(reports.back().rows))
+    for (const result::TrialResultRow* row : ranked(reports.back().rows))
       trials.emplace_back(index, prefix + result::label(*row), *row, under(path, row->measurement.trace),
                           under(path, row->measurement.plan), record.budget_bytes);
   } else {
     require_file("memtune view", path);
     trace::TraceReadResult read = trace::read_trace(path);
     reports.push_back(report_of(read.trace, path));
-    const result::TrialRow& row = reports.back().rows.front();
+    const result::TrialResultRow& row = reports.back().rows.front();
     trials.emplace_back(index, prefix + result::label(row), row, path, fs::path(), 0,
                         std::make_unique<LoadedTrace>(prepared(std::move(read))));
   }

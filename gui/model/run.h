@@ -24,12 +24,12 @@ struct LoadedTrace {
 // One trial of an opened run. Its trace is loaded on first use.
 class Trial {
  public:
-  Trial(size_t run, std::string label, result::TrialRow row, std::filesystem::path trace_path,
+  Trial(size_t run, std::string label, result::TrialResultRow row, std::filesystem::path trace_path,
         std::filesystem::path plan_path, int64_t budget_bytes, std::unique_ptr<LoadedTrace> loaded = nullptr);
 
-  size_t run() const { return run_; }                   // index into Run::reports
-  const std::string& label() const { return label_; }   // unique: "offload:stream", "none, batch 4", "B: none"
-  const result::TrialRow& row() const { return row_; }  // a single trace only defines the strategy
+  size_t run() const { return run_; }                         // index into Run::reports
+  const std::string& label() const { return label_; }         // unique: "offload:stream", "none, batch 4", "B: none"
+  const result::TrialResultRow& row() const { return row_; }  // a single trace only defines the strategy
   const std::filesystem::path& plan_path() const { return plan_path_; }  // empty: none
   bool has_trace() const { return !trace_path_.empty(); }
   const LoadedTrace& load() const;  // an empty trace with a problem if it cannot be read
@@ -37,7 +37,7 @@ class Trial {
  private:
   size_t run_;
   std::string label_;
-  result::TrialRow row_;
+  result::TrialResultRow row_;
   std::filesystem::path trace_path_, plan_path_;
   int64_t budget_bytes_;  // of the run, for traces that know none; 0: none
   mutable std::unique_ptr<LoadedTrace> loaded_;

@@ -27,7 +27,7 @@ void Search::find(const trace::Trace& trace, const std::string& text) {
   current_.reset();
   if (text.empty()) return;
   const auto names = matching(trace.names, [&](const std::string& name) { return contains(name, text); });
-  const auto values = matching(trace.values, [&](const trace::TracedActivation& value) {
+  const auto values = matching(trace.values, [&](const trace::TracedActivationPlacement& value) {
     return contains(value.name, text) || contains(value.region, text) || contains(value.placement, text);
   });
   for (size_t i = 0; i < trace.events.size(); ++i) {

@@ -31,7 +31,7 @@ bool begin_facts(const char* id) {
 
 std::string bytes_or_nothing(int64_t bytes) { return bytes > 0 ? format_bytes(bytes) : ""; }
 
-void value_facts(const trace::TracedActivation& value) {
+void value_facts(const trace::TracedActivationPlacement& value) {
   fact("region", value.region);
   fact("placement", value.placement);
   fact("recompute", value.reason);
@@ -64,7 +64,7 @@ void draw_event(const trace::Trace& trace, const trace::TraceEvent& event) {
   ImGui::EndTable();
 }
 
-void draw_value(const trace::TracedActivation& value) {
+void draw_value(const trace::TracedActivationPlacement& value) {
   swatch(placement_color(value.placement));
   ImGui::TextWrapped("%s", value.name.c_str());
   if (!begin_facts("value")) return;
@@ -118,7 +118,7 @@ void draw_measure(const LoadedTrace& loaded, const std::vector<int64_t>& marks) 
 }
 
 void draw_trial(const AppState& state, const LoadedTrace& loaded) {
-  const result::Measurement& measured = state.current().row().measurement;
+  const result::TrialMeasurement& measured = state.current().row().measurement;
   ImGui::TextWrapped("%s", state.current().label().c_str());
   if (!begin_facts("trial")) return;
   fact("device", loaded.trace.device);

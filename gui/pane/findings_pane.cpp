@@ -34,7 +34,7 @@ std::string cost_text(const Finding& finding) {
 bool can_be_shown(const Finding& finding) { return finding.evidence.end_ns > 0; }
 
 void show(AppState& state, const Finding& finding) {
-  const findings::FindingTraceSpan& evidence = finding.evidence;
+  const findings::FindingTraceEvidence& evidence = finding.evidence;
   if (!can_be_shown(finding)) return;
   if (evidence.start_ns == evidence.end_ns) {
     state.tab = Tab::timeline;
@@ -112,7 +112,7 @@ void draw_evidence(AppState& state) {
   const std::optional<size_t> index = pointed_at(state.findings);
   std::vector<Stretched> stretches;
   if (index) {
-    const findings::FindingTraceSpan& evidence = findings[*index].evidence;
+    const findings::FindingTraceEvidence& evidence = findings[*index].evidence;
     stretches.push_back({{evidence.start_ns, evidence.end_ns}, severity_color(findings[*index].severity)});
     ImGui::TextDisabled("its step, and where it is: %s", findings[*index].what.c_str());
   }

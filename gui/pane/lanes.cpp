@@ -149,7 +149,7 @@ void draw_arrow(const LaneFrame& frame, ImVec2 from, ImVec2 to) {
 
 ImU32 event_color(const trace::TraceEvent& event) {
   if (event.kind == trace::EventKind::region) {
-    if (event.region.kind == trace::RegionLevel::step) return kind_color(event.kind);
+    if (event.region.kind == trace::TraceRegionLevel::step) return kind_color(event.kind);
     switch (event.region.pass) {
       case trace::Pass::forward: return series_color(0);
       case trace::Pass::backward: return series_color(1);

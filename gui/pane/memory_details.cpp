@@ -77,7 +77,7 @@ bool holds_values(const trace::MemoryOwner& owner) {
 
 // The tensors that blocks hold. Memory that belongs to no tensor of the plan, or is being copied, has no name.
 void draw_tensors(const MemoryModel& memory, const Stack& stack,
-                  const std::vector<trace::ResidentActivationGroup>& values) {
+                  const std::vector<trace::ResidentActivationTotalsOfOp>& values) {
   int64_t rest = 0;
   for (size_t i = 0; i < memory.owners.size(); ++i)
     if (holds_values(memory.owners[i].owner)) rest += stack.owned_bytes[i];

@@ -207,8 +207,8 @@ bool can_be_laid_over(const AppState& state) {
 void draw_figures(const AppState& state) {
   ImGui::TextDisabled(
       "its steps cannot be overlaid with those of the other; the table above has the measurements of both");
-  const result::Measurement& a = state.current().row().measurement;
-  const result::Measurement& b = state.run.trials[*state.other_trial].row().measurement;
+  const result::TrialMeasurement& a = state.current().row().measurement;
+  const result::TrialMeasurement& b = state.run.trials[*state.other_trial].row().measurement;
   if (!usable(a) || !usable(b)) return;
   ImGui::Text("a measured step: A %s, B %s ms (%s); peak: A %s, B %s", fixed(a.step_ms.median, 1).c_str(),
               fixed(b.step_ms.median, 1).c_str(), signed_ms(b.step_ms.median - a.step_ms.median).c_str(),

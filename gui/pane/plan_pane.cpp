@@ -19,7 +19,7 @@ constexpr float kMaxHeads = 0.3F;  // share of the pane's height
 const PlanGrid& grid_of(AppState& state) {
   PlanState& plan = state.plan;
   if (!plan.grid || plan.trial != state.trial) {
-    const std::vector<trace::TracedActivation>& values = state.current().load().trace.values;
+    const std::vector<trace::TracedActivationPlacement>& values = state.current().load().trace.values;
     const auto file = values.empty() ? read_plan(state.current()) : std::nullopt;
     plan.grid = file ? make_plan_grid(*file, state.run.blocks[state.current().run()]) : make_plan_grid(values);
     plan.trial = state.trial;
@@ -43,7 +43,7 @@ void draw_legend(const PlanGrid& grid) {
   }
 }
 
-void draw_tip(const trace::TracedActivation& value, bool bytes_known) {
+void draw_tip(const trace::TracedActivationPlacement& value, bool bytes_known) {
   ImGui::BeginTooltip();
   ImGui::PushTextWrapPos(px(380));
   ImGui::TextUnformatted(value.name.c_str());
@@ -61,7 +61,8 @@ struct Layout {
 };
 
 // In cells too small for text, a bar at the bottom shows the tensor's share of the largest.
-void draw_share(const PlanGrid& grid, const trace::TracedActivation& value, ImVec2 low, ImVec2 high, int64_t largest) {
+void draw_share(const PlanGrid& grid, const trace::TracedActivationPlacement& value, ImVec2 low, ImVec2 high,
+                int64_t largest) {
   if (!grid.bytes_known || largest <= 0) return;
   const float share = static_cast<float>(static_cast<double>(value.bytes) / static_cast<double>(largest));
   ImGui::GetWindowDrawList()->AddRectFilled({low.x + share * (high.x - low.x), high.y - px(3)}, high,
@@ -70,7 +71,7 @@ void draw_share(const PlanGrid& grid, const trace::TracedActivation& value, ImVe
 
 int64_t largest_value(const PlanGrid& grid) {
   int64_t largest = 0;
-  for (const trace::TracedActivation& value : grid.values) largest = std::max(largest, value.bytes);
+  for (const trace::TracedActivationPlacement& value : grid.values) largest = std::max(largest, value.bytes);
   return largest;
 }
 
@@ -81,7 +82,7 @@ std::string short_bytes(int64_t bytes) {
 
 // Draws a cell and handles the mouse.
 void draw_cell(AppState& state, const PlanGrid& grid, uint32_t index, ImVec2 low, ImVec2 high, int64_t largest) {
-  const trace::TracedActivation& value = grid.values[index];
+  const trace::TracedActivationPlacement& value = grid.values[index];
   ImDrawList& list = *ImGui::GetWindowDrawList();
   const ImU32 fill = placement_color(value.placement);
   list.AddRectFilled(low, high, fill);

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "core/record/measurement/trial_row.h"
+#include "core/record/measurement/trial_result_row.h"
 #include "gui/model/format.h"
 #include "gui/pane/widgets.h"
 
@@ -53,7 +53,7 @@ void draw_badge(const char* text, ImU32 color) {
 
 // A green dot marks the recommended trial, a blue dot a trial of the front. "A" and "B" have their own colors.
 void draw_roles(const AppState& state, size_t trial) {
-  const result::TrialRow& row = state.run.trials[trial].row();
+  const result::TrialResultRow& row = state.run.trials[trial].row();
   if (row.recommended || row.pareto) {
     const ImVec2 at = ImGui::GetCursorScreenPos();
     const float size = px(3.5F);

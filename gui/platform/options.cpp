@@ -83,11 +83,11 @@ ShowRequest read_place(const AppState& state, const std::string& text) {
     show.range = trace::TimeInterval{static_cast<int64_t>(middle - reach), static_cast<int64_t>(middle + reach)};
     return show;
   }
-  const std::vector<trace::TracedActivation>& values = loaded.trace.values;
+  const std::vector<trace::TracedActivationPlacement>& values = loaded.trace.values;
   auto found = std::find_if(values.begin(), values.end(),
-                            [&](const trace::TracedActivation& value) { return value.name == text; });
+                            [&](const trace::TracedActivationPlacement& value) { return value.name == text; });
   if (found == values.end())
-    found = std::find_if(values.begin(), values.end(), [&](const trace::TracedActivation& value) {
+    found = std::find_if(values.begin(), values.end(), [&](const trace::TracedActivationPlacement& value) {
       return value.name.find(text) != std::string::npos;
     });
   if (found == values.end())

@@ -10,14 +10,14 @@
 #include "core/base/error.h"
 #include "core/measure/process/interrupt.h"
 #include "tests/attach/recorded.h"
-#include "tests/support/out_of_memory.h"
+#include "tests/support/out_of_memory_breakdown.h"
 
 namespace memtune::command_test {
 
 using namespace memtune;
 using namespace memtune::attach;
 using namespace std::chrono_literals;
-using memtune::result::Outcome;
+using memtune::result::TrialOutcome;
 using Clock = std::chrono::steady_clock;
 
 namespace {
@@ -65,8 +65,8 @@ TEST_CASE("a command that takes all its steps gives its measurements") {
     told.push_back(now.step);
   };
   const CommandResult result = stage.run("train 10 0 1 7; finished 10; echo hello $MEMTUNE_ATTACH_SHOW");
-  const result::Measurement& m = result.row.measurement;
-  CHECK(m.outcome == Outcome::ok);
+  const result::TrialMeasurement& m = result.row.measurement;
+  CHECK(m.outcome == TrialOutcome::ok);
   CHECK(m.reason.empty());
   CHECK(m.strategy == "command");
   CHECK(m.step_ms.samples == std::vector<double>{3, 4, 5, 6, 7});
@@ -101,10 +101,10 @@ TEST_CASE("implausible records are rejected and give no measurement") {
         stage.run("train 10 0 1 2; sed -i 's/\"cuda\": false/\"cuda\": " + cuda +
                   "/' $MEMTUNE_ATTACH/10.jsonl; echo '{\"record\": \"step\", \"step\": 3, " +
                   "\"phase\": \"measured\", \"loss\": [1], " + step + "}' >>$MEMTUNE_ATTACH/10.jsonl; finished 10");
-    const result::Measurement& m = result.row.measurement;
+    const result::TrialMeasurement& m = result.row.measurement;
     CHECK(m.peak_bytes.allocated == 0);
     CHECK(m.step_ms.samples.empty());
-    CHECK(m.outcome == Outcome::error);
+    CHECK(m.outcome == TrialOutcome::error);
     return m.reason;
   };
   const std::string no = "its records are not plausible: ";
@@ -129,8 +129,8 @@ TEST_CASE("the memory of a device in the settings limits the plausible peaks") {
 
 TEST_CASE("figures of several ranks are those of the slowest step and the highest peak") {
   const CommandResult result = Stage().run("train 10 1 2 7; train 11 0 2 7; finished 10; finished 11");
-  const result::Measurement& m = result.row.measurement;
-  CHECK(m.outcome == Outcome::ok);
+  const result::TrialMeasurement& m = result.row.measurement;
+  CHECK(m.outcome == TrialOutcome::ok);
   CHECK(m.step_ms.samples == std::vector<double>{4, 5, 6, 7, 8});
   CHECK(m.peak_bytes.allocated == 1001);
   REQUIRE(m.ranks.size() == 2);
@@ -141,7 +141,7 @@ TEST_CASE("figures of several ranks are those of the slowest step and the highes
 
 TEST_CASE("a failed rank fails the command even if other ranks succeeded") {
   const CommandResult result = Stage().run("train 10 0 2 7; finished 10; train 11 1 2 3; exit 1");
-  CHECK(result.row.measurement.outcome == Outcome::error);
+  CHECK(result.row.measurement.outcome == TrialOutcome::error);
   CHECK(result.row.measurement.reason.starts_with("ended with exit code 1 and no result after step 3 of 7"));
 }
 
@@ -149,7 +149,7 @@ TEST_CASE("a failure after the measured steps is a note and the measurements sta
   const CommandResult result = Stage().run(
       "train 10 0 1 7; printf '%s\\n' '{\"record\": \"exception\", \"type\": \"KeyError\", \"text\": \"x\"}' "
       ">>$MEMTUNE_ATTACH/10.jsonl; exit 3");
-  CHECK(result.row.measurement.outcome == Outcome::ok);
+  CHECK(result.row.measurement.outcome == TrialOutcome::ok);
   CHECK(result.row.measurement.step_ms.samples == std::vector<double>{3, 4, 5, 6, 7});
   CHECK(result.notes.front() == "after the measured steps it ended with exit code 3");
 }
@@ -160,9 +160,9 @@ TEST_CASE("an exception is the reason and one for lack of memory has its own out
                        "\", \"text\": \"" + text + "\"}' >>$MEMTUNE_ATTACH/10.jsonl; exit 1");
   };
   const CommandResult error = outcome("ValueError", "no such key\\nsecond line");
-  CHECK(error.row.measurement.outcome == Outcome::error);
+  CHECK(error.row.measurement.outcome == TrialOutcome::error);
   CHECK(error.row.measurement.reason == "ValueError: no such key (after step 3 of 7)");
-  CHECK(outcome("OutOfMemoryError", "CUDA out of memory.").row.measurement.outcome == Outcome::device_oom);
+  CHECK(outcome("OutOfMemoryError", "CUDA out of memory.").row.measurement.outcome == TrialOutcome::device_oom);
   const auto fragmented = [&](const std::string& text) {
     return outcome("OutOfMemoryError", text).row.measurement.fragmented;
   };
@@ -171,8 +171,8 @@ TEST_CASE("an exception is the reason and one for lack of memory has its own out
       fragmented("CUDA out of memory. Tried to allocate 9.00 GiB. 7.01 GiB is reserved by PyTorch but unallocated."));
   CHECK_FALSE(fragmented("CUDA out of memory."));
   CHECK_FALSE(fragmented("Tried to allocate much. is reserved by PyTorch but unallocated"));
-  CHECK(outcome("MemoryError", "").row.measurement.outcome == Outcome::host_oom);
-  CHECK(outcome("OSError", "[Errno 28] No space left on device").row.measurement.outcome == Outcome::disk_full);
+  CHECK(outcome("MemoryError", "").row.measurement.outcome == TrialOutcome::host_oom);
+  CHECK(outcome("OSError", "[Errno 28] No space left on device").row.measurement.outcome == TrialOutcome::disk_full);
 }
 
 TEST_CASE("an out-of-memory message of PyTorch is kept whole and other long messages lose their middle") {
@@ -199,7 +199,7 @@ TEST_CASE("out of memory in a process without records is reported from the log d
   const std::string text = test::out_of_memory_text();
   const CommandResult result = Stage().run("printf '%s\\n' 'torch.OutOfMemoryError: " + text +
                                            "' 'E1126 worker 0 failed' '====' 'closing the agent'; exit 1");
-  CHECK(result.row.measurement.outcome == Outcome::device_oom);
+  CHECK(result.row.measurement.outcome == TrialOutcome::device_oom);
   CHECK(result.row.measurement.reason.find("torch.OutOfMemoryError: " + text + " | closing the agent") !=
         std::string::npos);
 }
@@ -211,7 +211,7 @@ TEST_CASE("a worker's traceback is reported by its last line and a helper's exce
       ">>$MEMTUNE_ATTACH/9.jsonl; ";
   const CommandResult failed = Stage().run("train 10 0 1 3; " + raised + "exit 1");
   CHECK(failed.row.measurement.reason == "ProcessRaisedException: KeyError: 3 (after step 3 of 7)");
-  CHECK(Stage().run("train 10 0 1 4; " + raised).row.measurement.outcome == Outcome::ok);
+  CHECK(Stage().run("train 10 0 1 4; " + raised).row.measurement.outcome == TrialOutcome::ok);
   CHECK(Stage().run(raised).row.measurement.reason.starts_with("ProcessRaisedException: KeyError: 3"));
 }
 
@@ -230,22 +230,22 @@ TEST_CASE("a signal in a launcher's message is the outcome") {
       "train 10 0 2 3; printf '%s\\n' '{\"record\": \"exception\", \"type\": \"ChildFailedError\", \"text\": "
       "\"\\n====\\ntrain.py FAILED\\n traceback : Signal 11 (SIGSEGV) received by PID 7\"}' >>$MEMTUNE_ATTACH/9.jsonl; "
       "exit 1");
-  CHECK(result.row.measurement.outcome == Outcome::crash);
+  CHECK(result.row.measurement.outcome == TrialOutcome::crash);
   CHECK(result.row.measurement.reason ==
         "SIGSEGV (Segmentation fault) after step 3 of 7; of a process that the command started");
 }
 
 TEST_CASE("a failed command reports exit code or signal and step and log tail") {
   const CommandResult fails = Stage().run("echo something is rotten; exit 3");
-  CHECK(fails.row.measurement.outcome == Outcome::error);
+  CHECK(fails.row.measurement.outcome == TrialOutcome::error);
   CHECK(fails.row.measurement.reason ==
         "ended with exit code 3 and no result before its first optimizer step; last lines of its log: something is "
         "rotten");
   const CommandResult crashes = Stage().run("train 10 0 1 1; kill -SEGV $$");
-  CHECK(crashes.row.measurement.outcome == Outcome::crash);
+  CHECK(crashes.row.measurement.outcome == TrialOutcome::crash);
   CHECK(crashes.row.measurement.reason.starts_with("SIGSEGV (Segmentation fault) after step 1 of 7"));
-  const Outcome killed = Stage().run("kill -KILL $$").row.measurement.outcome;
-  CHECK((killed == Outcome::killed || killed == Outcome::host_oom));
+  const TrialOutcome killed = Stage().run("kill -KILL $$").row.measurement.outcome;
+  CHECK((killed == TrialOutcome::killed || killed == TrialOutcome::host_oom));
 }
 
 TEST_CASE("a command that ends early and one that never trained have different reasons") {
@@ -255,11 +255,11 @@ TEST_CASE("a command that ends early and one that never trained have different r
             .run(">$MEMTUNE_ATTACH/python; >$MEMTUNE_ATTACH/torch")
             .row.measurement.reason.find("no optimizer of torch.optim took a step") != std::string::npos);
   const CommandResult early = Stage().run("train 10 0 1 4");
-  CHECK(early.row.measurement.outcome == Outcome::ok);
+  CHECK(early.row.measurement.outcome == TrialOutcome::ok);
   CHECK(early.row.measurement.step_ms.samples == std::vector<double>{3, 4});
   CHECK(has_note(early, "it ended by itself after 2 of 5 measured steps"));
   const CommandResult warm = Stage().run("train 10 0 1 2");
-  CHECK(warm.row.measurement.outcome == Outcome::error);
+  CHECK(warm.row.measurement.outcome == TrialOutcome::error);
   CHECK(warm.row.measurement.reason == "it ended by itself (exit code 0) after step 2 of 7");
 }
 
@@ -267,7 +267,7 @@ TEST_CASE("a loss that is not a number has the outcome nan") {
   const std::string step =
       R"(echo '{"record": "step", "step": 8, "phase": "measured", "ms": 1, "loss": [null]}' >>$MEMTUNE_ATTACH/10.jsonl; )";
   const CommandResult result = Stage().run("train 10 0 1 7; " + step + "finished 10");
-  CHECK(result.row.measurement.outcome == Outcome::nan);
+  CHECK(result.row.measurement.outcome == TrialOutcome::nan);
   CHECK(result.row.measurement.reason == "the loss of step 8 is not a number");
 }
 
@@ -279,7 +279,7 @@ TEST_CASE("a command that hangs is killed with all descendants even if they igno
       "trap '' TERM; setsid sh -c 'trap \"\" TERM; echo $$ >$0/orphan; while :; do sleep 1; done' $1 & "
       "(sh -c 'echo $$ >$0/child; exec sleep 100' $1 &) ; while [ ! -s $1/orphan ] || [ ! -s $1/child ]; do :; done; "
       "train 10 0 1 3; while :; do sleep 1; done");
-  CHECK(result.row.measurement.outcome == Outcome::ok);  // one measured step
+  CHECK(result.row.measurement.outcome == TrialOutcome::ok);  // one measured step
   CHECK(has_note(result, "it was stopped at its limit of 2.5 s, after 1 of 5 measured steps"));
   CHECK(Clock::now() - began < 10s);
   REQUIRE(std::filesystem::exists(stage.folder.path / "orphan"));
@@ -294,17 +294,17 @@ TEST_CASE("the limit is for the time without a step") {
   Stage steady;
   steady.settings.limit = 1500ms;  // all steps take 2 s
   const CommandResult all = steady.run(slow);
-  CHECK(all.row.measurement.outcome == Outcome::ok);
+  CHECK(all.row.measurement.outcome == TrialOutcome::ok);
   CHECK(all.row.measurement.step_ms.samples.size() == 5);
   Stage whole;
   whole.settings.whole_limit = 1300ms;
   const CommandResult part = whole.run(slow);
-  CHECK(part.row.measurement.outcome == Outcome::ok);
+  CHECK(part.row.measurement.outcome == TrialOutcome::ok);
   CHECK(has_note(part, "it was stopped at its limit of 1.3 s, after "));
   Stage none;
   none.settings.limit = 500ms;
   const CommandResult warm = none.run("train 10 0 1 2; exec sleep 100");
-  CHECK(warm.row.measurement.outcome == Outcome::timeout);
+  CHECK(warm.row.measurement.outcome == TrialOutcome::timeout);
   CHECK(warm.row.measurement.reason == "no step within 0.5 s, after step 2 of 7");
   Stage end;
   end.settings.whole_limit = 500ms;
@@ -315,7 +315,7 @@ TEST_CASE("the limit is for the time without a step") {
 TEST_CASE("a command that does not end after its steps is killed and its measurements stay") {
   Stage stage;
   const CommandResult result = stage.run("trap '' TERM; train 10 0 1 7; finished 10; while :; do sleep 1; done");
-  CHECK(result.row.measurement.outcome == Outcome::ok);
+  CHECK(result.row.measurement.outcome == TrialOutcome::ok);
   CHECK(result.row.measurement.step_ms.samples.size() == 5);
   CHECK(has_note(result, "it did not exit after its steps and was stopped"));
 }
@@ -325,14 +325,14 @@ TEST_CASE("processes that a command leaves behind are killed when it ends") {
   const CommandResult result = stage.run(
       "setsid sh -c 'echo $$ >$0/left; exec sleep 100' $1 & while [ ! -s $1/left ]; do :; done; "
       "train 10 0 1 7; finished 10");
-  CHECK(result.row.measurement.outcome == Outcome::ok);
+  CHECK(result.row.measurement.outcome == TrialOutcome::ok);
   CHECK_FALSE(runs(stage.folder.path / "left"));
 }
 
 TEST_CASE("gigabytes of output are truncated in the log") {
   Stage stage;
   const CommandResult result = stage.run("train 10 0 1 7; yes | head -c 300000000; echo the end; finished 10");
-  CHECK(result.row.measurement.outcome == Outcome::ok);
+  CHECK(result.row.measurement.outcome == TrialOutcome::ok);
   CHECK(std::filesystem::file_size(stage.folder.path / "log.txt") < 10'000'000);
   CHECK(stage.log().ends_with("the end\n"));
 }
@@ -357,7 +357,7 @@ TEST_CASE("a signal to this process ends the command with the outcome interrupte
   const process::InterruptScope interrupts;
   ::raise(SIGTERM);
   const CommandResult result = stage.run("train 10 0 1 3; sleep 100");
-  CHECK(result.row.measurement.outcome == Outcome::interrupted);
+  CHECK(result.row.measurement.outcome == TrialOutcome::interrupted);
   CHECK(result.row.measurement.reason.starts_with("stopped "));
 }
 

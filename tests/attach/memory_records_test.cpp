@@ -10,8 +10,8 @@ namespace memtune::memory_records_test {
 
 using namespace memtune;
 using namespace memtune::attach;
-using memtune::result::MemoryKind;
-using memtune::result::Outcome;
+using memtune::result::StepMemoryCategory;
+using memtune::result::TrialOutcome;
 using memtune::trace::MemoryOwnerKind;
 
 namespace {
@@ -50,14 +50,14 @@ struct Measured {
 
 TEST_CASE("the memory of a step has owners, lines, modules and call paths") {
   const Measured measured(kMemory);
-  const result::Measurement& m = measured.result.row.measurement;
-  REQUIRE(m.outcome == Outcome::ok);
+  const result::TrialMeasurement& m = measured.result.row.measurement;
+  REQUIRE(m.outcome == TrialOutcome::ok);
   REQUIRE(m.memory.has_value());
   CHECK(m.memory->step == 6);
-  CHECK(m.memory->phase == result::MemoryPhase::backward);
+  CHECK(m.memory->phase == result::PeakMemoryTrainingPhase::backward);
   CHECK(m.memory->measured_bytes == 900);
   CHECK(peak_of(*m.memory) == 900);
-  CHECK(m.memory->owners[1].kind == MemoryKind::activations);
+  CHECK(m.memory->owners[1].kind == StepMemoryCategory::activations);
   CHECK(m.memory->owners[2].before_bytes == 10);
   CHECK(m.memory->lines[0].bytes == 450);
   CHECK(m.memory->modules[0].saved_bytes == 450);
@@ -95,7 +95,7 @@ TEST_CASE("a missing file of call paths and a ring that overflowed are notes") {
 TEST_CASE("records of a step's memory that no shim writes are no measurement") {
   const auto refused = [](const std::string& memory) {
     const Measured measured(memory);
-    CHECK(measured.result.row.measurement.outcome == Outcome::error);
+    CHECK(measured.result.row.measurement.outcome == TrialOutcome::error);
     return measured.result.row.measurement.reason;
   };
   CHECK(refused(with(kMemory, R"("kind": "rounding")", R"("kind": "dust")")).find("unknown kind of memory") !=

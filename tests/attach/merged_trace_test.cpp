@@ -7,7 +7,7 @@
 
 #include "core/record/measurement/overlap.h"
 #include "core/record/trace/file.h"
-#include "core/record/trace/step_time_breakdown.h"
+#include "core/record/trace/step_device_time_breakdown.h"
 #include "tests/support/run_program.h"
 
 namespace memtune::merged_trace_test {
@@ -31,11 +31,11 @@ TrainingProcessRecords traced_rank(int64_t number, double step_ms, int64_t start
   records.trace->file = file;
   records.trace->start_ns = start_ms * kMs;
   records.trace->blocks = {"model.layers.0", "model.layers.1"};
-  records.trace->regions = {{RegionId::of_block(1), 2 * kMs, 3 * kMs},
-                            {RegionId::phase(Pass::forward), 1 * kMs, 4 * kMs},
-                            {RegionId::of_block(0, Pass::recompute), 5 * kMs, 6 * kMs},
-                            {{RegionLevel::head, Pass::backward}, 4 * kMs, 5 * kMs},
-                            {{RegionLevel::step}, 1 * kMs, 9 * kMs}};
+  records.trace->regions = {{TraceRegionKey::of_block(1), 2 * kMs, 3 * kMs},
+                            {TraceRegionKey::phase(Pass::forward), 1 * kMs, 4 * kMs},
+                            {TraceRegionKey::of_block(0, Pass::recompute), 5 * kMs, 6 * kMs},
+                            {{TraceRegionLevel::head, Pass::backward}, 4 * kMs, 5 * kMs},
+                            {{TraceRegionLevel::step}, 1 * kMs, 9 * kMs}};
   return records;
 }
 
@@ -50,7 +50,7 @@ void write_device(const std::filesystem::path& path, int64_t bytes, int64_t late
 
 struct Merged {
   test::ScratchFolder folder;
-  result::Measurement measurement;
+  result::TrialMeasurement measurement;
   std::vector<std::string> notes;
 
   Trace of(const std::vector<TrainingProcessRecords>& ranks) {
@@ -75,7 +75,7 @@ TEST_CASE("regions of a command have the names and tracks of those of a trial") 
   CHECK(trace.tracks == std::vector<Track>{{TrackRole::steps}, {TrackRole::phases}, {TrackRole::blocks}});
   CHECK(trace.names ==
         std::vector<std::string>{"step", "forward", "model.layers.1", "model.layers.0 recompute", "head backward"});
-  CHECK(trace.events[2].region == RegionId::of_block(1));
+  CHECK(trace.events[2].region == TraceRegionKey::of_block(1));
   CHECK(trace.events[2].start_ns == 2 * kMs);
   CHECK(trace.measured_rank == -1);
   CHECK(merged.measurement.trace == "trace.mttrace");
@@ -113,7 +113,7 @@ TEST_CASE("figures of a merged trace come from the slowest rank alone") {
   CHECK(merged.measurement.transfer.exposed_ms == doctest::Approx(1));
   CHECK(result::measure_overlap(trace, 1).out_bytes == 100);
   REQUIRE(find_steps(trace).size() == 1);
-  const StepTimeBreakdown breakdown = find_step_time_breakdown(trace, find_steps(trace));
+  const StepDeviceTimeBreakdown breakdown = find_step_time_breakdown(trace, find_steps(trace));
   CHECK(total(breakdown.compute) == 3 * kMs);
   CHECK(total(breakdown.out) == 1 * kMs);
   CHECK(total(breakdown.idle) == 4 * kMs);

@@ -8,7 +8,7 @@ namespace memtune::oom_records_test {
 
 using namespace memtune;
 using namespace memtune::attach;
-using memtune::result::Outcome;
+using memtune::result::TrialOutcome;
 
 namespace {
 
@@ -31,7 +31,7 @@ std::string failed(int64_t step, int64_t requested, double time_s) {
 
 std::string append(const std::string& line) { return "printf '%s\\n' '" + line + "' >>$MEMTUNE_ATTACH/10.jsonl; "; }
 
-result::Measurement measured(const std::string& script, int64_t device_bytes = 0) {
+result::TrialMeasurement measured(const std::string& script, int64_t device_bytes = 0) {
   const test::ScratchFolder folder;
   CommandSettings settings;
   settings.folder = folder.path;
@@ -49,12 +49,12 @@ constexpr const char* kTwo = "CUDA out of memory. Tried to allocate 2.00 GiB. GP
 }  // namespace
 
 TEST_CASE("the last failure of the size that the message names explains the end") {
-  const result::Measurement m = measured(append(failed(1, 2 * kGiB, 9)) + append(failed(4, 2 * kGiB, 11)) +
-                                         append(failed(4, 3 * kGiB, 12)) + raised(kTwo));
-  CHECK(m.outcome == Outcome::device_oom);
+  const result::TrialMeasurement m = measured(append(failed(1, 2 * kGiB, 9)) + append(failed(4, 2 * kGiB, 11)) +
+                                              append(failed(4, 3 * kGiB, 12)) + raised(kTwo));
+  CHECK(m.outcome == TrialOutcome::device_oom);
   REQUIRE(m.oom.has_value());
   CHECK(m.oom->step == 4);
-  CHECK(m.oom->phase == result::MemoryPhase::forward);
+  CHECK(m.oom->phase == result::PeakMemoryTrainingPhase::forward);
   CHECK(m.oom->requested_bytes == 2 * kGiB);
   CHECK(m.oom->allocated_bytes == 2000);
   CHECK(m.oom->reserved_bytes == 3000);
@@ -84,28 +84,28 @@ TEST_CASE("memory that the driver refuses while the device has room is pinned me
                            R"("text": "CUDA error: out of memory")" +
                            figures + "}"));
   };
-  const result::Measurement m = with(R"(, "pinned": 268435456, "free": 8589934592)");
-  CHECK(m.outcome == Outcome::host_oom);
+  const result::TrialMeasurement m = with(R"(, "pinned": 268435456, "free": 8589934592)");
+  CHECK(m.outcome == TrialOutcome::host_oom);
   CHECK(m.reason.find("page-locked host memory cannot be had: 256 MiB of it are in use, and 8 GiB are free on the "
                       "device") != std::string::npos);
-  CHECK(with(R"(, "pinned": 268435456, "free": 1048576)").outcome == Outcome::device_oom);
-  CHECK(with(R"(, "pinned": 0, "free": 8589934592)").outcome == Outcome::device_oom);
-  CHECK(with("").outcome == Outcome::device_oom);
+  CHECK(with(R"(, "pinned": 268435456, "free": 1048576)").outcome == TrialOutcome::device_oom);
+  CHECK(with(R"(, "pinned": 0, "free": 8589934592)").outcome == TrialOutcome::device_oom);
+  CHECK(with("").outcome == TrialOutcome::device_oom);
 }
 
 TEST_CASE("a failure that the script caught explains nothing") {
   CHECK_FALSE(measured(append(failed(1, 3 * kGiB, 9)) + raised(kTwo)).oom.has_value());
   CHECK_FALSE(measured(append(failed(1, 2 * kGiB, 9)) + raised("CUDA error: out of memory")).oom.has_value());
-  const result::Measurement other =
+  const result::TrialMeasurement other =
       measured(append(failed(1, 2 * kGiB, 9)) + append(R"({"record": "exception", "type": "KeyError", "text": "x"})"));
-  CHECK(other.outcome == Outcome::error);
+  CHECK(other.outcome == TrialOutcome::error);
   CHECK_FALSE(other.oom.has_value());
 }
 
 TEST_CASE("without who holds the memory the other figures are kept") {
   std::string line = failed(1, 2 * kGiB, 9);
   line = line.substr(0, line.find(", \"parameters\"")) + "}";
-  const result::Measurement m = measured(append(line) + raised(kTwo));
+  const result::TrialMeasurement m = measured(append(line) + raised(kTwo));
   REQUIRE(m.oom.has_value());
   CHECK(m.oom->rest_bytes == 0);
   CHECK(m.oom->lines.empty());
@@ -124,7 +124,7 @@ TEST_CASE("impossible failures are not plausible") {
                            {"\"held\": [8, 9]", "\"held\": 8"},
                            {"\"rest\": 14", "\"rest\": 9223372036854775807"},
                            {"\"name\": \"M\"", "\"name\": \"" + std::string(2000, 'x') + "\""}}) {
-    const result::Measurement m = measured(append(with(line, change.first, change.second)) + raised(kTwo));
+    const result::TrialMeasurement m = measured(append(with(line, change.first, change.second)) + raised(kTwo));
     CHECK_MESSAGE(m.reason.starts_with("its records are not plausible: a record of kind oom: "), change.second);
   }
   const std::string large = with(line, "\"reserved\": 3000", "\"reserved\": 85899345920");

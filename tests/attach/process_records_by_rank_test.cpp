@@ -33,7 +33,7 @@ TrainingProcessRecords rank(int64_t number, std::vector<StepRecord> steps) {
 TEST_CASE("losses of the micro-batches of one step are summed") {
   const std::vector<TrainingProcessRecords> all = {
       rank(0, {step(1, MeasurementPhase::warmup, 1, {0.5, 0.25}), step(2, MeasurementPhase::measured, 1, {1})})};
-  result::Measurement measurement;
+  result::TrialMeasurement measurement;
   fill_measurement(rank_records_of(all), measurement);
   CHECK(measurement.loss == std::vector<double>{0.75, 1});
 }
@@ -44,7 +44,7 @@ TEST_CASE("a step with a save is no sample if there are others") {
                step(5, MeasurementPhase::measured, 11)})};
   all[0].steps[1].save_ms = 40;
   all[0].saves = {{3, 30, 1000}, {3, 10, 500}};
-  result::Measurement measurement;
+  result::TrialMeasurement measurement;
   fill_measurement(rank_records_of(all), measurement);
   CHECK(measurement.step_ms.samples == std::vector<double>{10, 11});
   const auto saves = save_figures(rank_records_of(all), measurement);
@@ -68,7 +68,7 @@ TEST_CASE("steps that some rank did not take are no samples") {
   const std::vector<TrainingProcessRecords> all = {
       rank(0, {step(3, MeasurementPhase::measured, 10), step(4, MeasurementPhase::measured, 20)}),
       rank(1, {step(3, MeasurementPhase::measured, 15)})};
-  result::Measurement measurement;
+  result::TrialMeasurement measurement;
   fill_measurement(rank_records_of(all), measurement);
   CHECK(measurement.step_ms.samples == std::vector<double>{15});
 }
@@ -91,7 +91,7 @@ TEST_CASE("traced steps give the tracing overhead and are no samples") {
   const std::vector<TrainingProcessRecords> all = {
       rank(0, {step(3, MeasurementPhase::measured, 100), step(4, MeasurementPhase::between, 300),
                step(5, MeasurementPhase::traced, 104)})};
-  result::Measurement measurement;
+  result::TrialMeasurement measurement;
   fill_measurement(rank_records_of(all), measurement);
   CHECK(measurement.step_ms.samples == std::vector<double>{100});
   CHECK(measurement.profiler_overhead == doctest::Approx(0.04));

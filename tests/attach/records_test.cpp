@@ -153,7 +153,7 @@ TEST_CASE("regions of traced steps are read and an invalid region rejects the tr
     ++read;
     CHECK(each.trace->start_ns == 70);
     REQUIRE(each.trace->regions.size() == 2);
-    CHECK(each.trace->regions[0].region == trace::RegionId::of_block(1, trace::Pass::recompute));
+    CHECK(each.trace->regions[0].region == trace::TraceRegionKey::of_block(1, trace::Pass::recompute));
     CHECK(each.trace->regions[1].end_ns == 9);
   }
   CHECK(read == 1);

@@ -27,8 +27,8 @@ TrainingProcessRecords train(const std::vector<double>& step_ms, StepPeriodicity
   return records;
 }
 
-result::Measurement measured(const TrainingProcessRecords& records) {
-  result::Measurement measurement;
+result::TrialMeasurement measured(const TrainingProcessRecords& records) {
+  result::TrialMeasurement measurement;
   fill_measurement(rank_records_of({&records, 1}), measurement);
   return measurement;
 }
@@ -46,7 +46,7 @@ const std::vector<double> kSteps = {410, 10, 11, 9, 410, 10, 12, 8, 430, 10};
 
 TEST_CASE("the time of a step is the mean over whole periods") {
   const TrainingProcessRecords records = train(kSteps, {4, {1, 5, 9}});
-  const result::Measurement m = measured(records);
+  const result::TrialMeasurement m = measured(records);
   CHECK(m.step_ms.samples == std::vector<double>{110, 115});
   CHECK(m.step_ms.median == 112.5);
   CHECK(m.period.steps == 4);

@@ -37,7 +37,7 @@ struct Told {
 
 // With steps of 500 ms.
 Told told(const std::vector<TrainingProcessRecords>& ranks) {
-  result::Measurement measurement;
+  result::TrialMeasurement measurement;
   measurement.step_ms.median = 500;
   measurement.step_ms.samples = {400, 500, 900};
   std::vector<std::string> notes;

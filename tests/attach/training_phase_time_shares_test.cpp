@@ -38,7 +38,7 @@ TEST_CASE("shares are those of the measured steps together") {
   const TrainingProcessRecords records =
       read(step(1, "warmup", "null") + step(2, "warmup", shares("99", "1")) + step(3, "measured", shares("2", "6")) +
            step(4, "measured", shares("4", "4")));
-  result::Measurement measurement;
+  result::TrialMeasurement measurement;
   fill_measurement(rank_records_of({&records, 1}), measurement);
   REQUIRE(measurement.time_shares.has_value());
   CHECK(measurement.time_shares->data == doctest::Approx(0.3));
@@ -52,7 +52,7 @@ TEST_CASE("shares are those of the measured steps together") {
 
 TEST_CASE("without shares in the records there are none") {
   const TrainingProcessRecords records = read(step(1, "measured", "null"));
-  result::Measurement measurement;
+  result::TrialMeasurement measurement;
   fill_measurement(rank_records_of({&records, 1}), measurement);
   CHECK_FALSE(measurement.time_shares.has_value());
 }

@@ -9,7 +9,7 @@ namespace {
 
 // Keeps each packed tensor and counts.
 struct Keeper final : SavedTensorPacker {
-  struct Kept final : PackedTensor {
+  struct Kept final : PackedSavedTensor {
     Kept(Keeper& keeper, at::Tensor tensor) : keeper(keeper), tensor(std::move(tensor)) { ++keeper.alive; }
     ~Kept() override { --keeper.alive; }
     at::Tensor unpack() override {
@@ -19,7 +19,7 @@ struct Keeper final : SavedTensorPacker {
     Keeper& keeper;
     at::Tensor tensor;
   };
-  std::unique_ptr<PackedTensor> pack(const at::Tensor& tensor) override {
+  std::unique_ptr<PackedSavedTensor> pack(const at::Tensor& tensor) override {
     ++packed;
     return std::make_unique<Kept>(*this, tensor.detach());
   }
@@ -85,7 +85,7 @@ TEST_CASE("a packed tensor dies with the graph and is unpacked once per backward
 
 TEST_CASE("an exception of a packer reaches the caller and autograd works afterwards") {
   struct Refuses final : SavedTensorPacker {
-    std::unique_ptr<PackedTensor> pack(const at::Tensor&) override { throw std::runtime_error("no room"); }
+    std::unique_ptr<PackedSavedTensor> pack(const at::Tensor&) override { throw std::runtime_error("no room"); }
   } refuses;
   at::Tensor x = leaf();
   {

@@ -23,7 +23,7 @@ bool holds(const at::Storage& storage, float content) {
 }
 
 // A copy outside the device. It clears `there` when it is destroyed.
-struct Elsewhere final : OffloadedCopy {
+struct Elsewhere final : OffloadedStorageHandle {
   Elsewhere(at::Tensor bytes, bool& there) : bytes(std::move(bytes)), there(there) { there = true; }
   ~Elsewhere() override { there = false; }
   at::Storage reload() override {

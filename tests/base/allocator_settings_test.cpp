@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "tests/support/out_of_memory.h"
+#include "tests/support/out_of_memory_breakdown.h"
 #include "tests/support/run_program.h"
 namespace memtune::allocator_settings_test {
 namespace {

@@ -217,7 +217,7 @@ TEST_CASE("pipes and devices and sockets are rejected by reads and appends and l
        {std::pair(pipe, "a pipe"), std::pair(link, "a device"), std::pair(socket, "a socket")}) {
     const std::string why = "': it is " + std::string(kind) + "; a regular file is needed";
     CHECK_THROWS_WITH_AS(read_file(path), ("cannot read '" + path.string() + why).c_str(), IoError);
-    CHECK_THROWS_WITH_AS(InputFile{path}, ("cannot read '" + path.string() + why).c_str(), IoError);
+    CHECK_THROWS_WITH_AS(RandomAccessFileReader{path}, ("cannot read '" + path.string() + why).c_str(), IoError);
     CHECK_THROWS_WITH_AS(append_file(path, "x"), ("cannot append to '" + path.string() + why).c_str(), IoError);
     CHECK_THROWS_WITH_AS(cut_file(path, 0), ("cannot cut '" + path.string() + why).c_str(), IoError);
     CHECK_THROWS_WITH_AS(FileLock{path}, ("cannot lock '" + path.string() + why).c_str(), IoError);
@@ -450,7 +450,7 @@ TEST_CASE("a failed read throws and a short read continues") {
   walk(
       {Fault::Kind::refused, Fault::Kind::half, Fault::Kind::nothing}, [&] { seen.assign(4000, '.'); },
       [&](FaultyDisk& disk) {
-        const InputFile file(path, disk);
+        const RandomAccessFileReader file(path, disk);
         file.read(seen.data(), 2000, 100);
         file.read(seen.data() + 2000, 2000, 7000);
       },
@@ -486,7 +486,7 @@ TEST_CASE("a read past the end is an error with the size of the file") {
   const ScratchFolder folder;
   const fs::path path = folder.path / "a";
   write_file(path, "12345678");
-  const InputFile file(path);
+  const RandomAccessFileReader file(path);
   CHECK(file.size() == 8);
   char bytes[4];
   file.read(bytes, 4, 4);
@@ -498,7 +498,7 @@ TEST_CASE("a file that is truncated during reads causes an error and not a signa
   const ScratchFolder folder;
   const std::string path = (folder.path / "a").string();
   write_file(path, std::string(1 << 20, 'x'));
-  const InputFile file(path);
+  const RandomAccessFileReader file(path);
   fs::resize_file(path, 100);
   std::string bytes(1 << 16, ' ');
   file.read(bytes.data(), 100, 0);

@@ -32,8 +32,8 @@ TEST_CASE("nesting is limited before the parser recurses and brackets within str
 TEST_CASE("a duplicate key is rejected in files that users write") {
   const std::string twice = R"({"a": {"b": 1}, "c": [{"a": 2}], "a": 3})";
   CHECK(parse_json(twice).at("a") == 3);
-  CHECK_THROWS_WITH_AS(parse_json(twice, DuplicateKeyPolicy::refused), "'a' is there twice", json::exception);
-  CHECK(parse_json(R"({"a": {"a": 1}, "b": [{"a": 2}, {"a": 3}]})", DuplicateKeyPolicy::refused).size() == 2);
+  CHECK_THROWS_WITH_AS(parse_json(twice, JsonDuplicateKeyPolicy::refused), "'a' is there twice", json::exception);
+  CHECK(parse_json(R"({"a": {"a": 1}, "b": [{"a": 2}, {"a": 3}]})", JsonDuplicateKeyPolicy::refused).size() == 2);
 }
 
 TEST_CASE("whole accepts only integers within the range") {

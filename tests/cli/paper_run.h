@@ -18,12 +18,12 @@ struct PaperRun : Workspace {
     sweep::SweepRecord record;
     record.model = model;
     record.facts.program = decoder(6);
-    plan::RecordedOpCosts costs = step_of(record.facts.program, decoder_ms(record.facts.program));
+    plan::RecordedStepCosts costs = step_of(record.facts.program, decoder_ms(record.facts.program));
     costs.out_gb_per_s = costs.in_gb_per_s = 25;
     costs.gradient_bytes.assign(costs.moments.size() + 1, 0);
     record.trials = {{"none", {}, {}, "key", "trials/1-none"}};
     std::filesystem::create_directories(run / "trials/1-none");
-    result::Measurement none;
+    result::TrialMeasurement none;
     none.strategy = "none";
     none.device = device;
     none.step_ms = result::summarize({costs.step_ms});

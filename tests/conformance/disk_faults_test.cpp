@@ -49,10 +49,10 @@ class FaultyTraining {
  private:
   End train(const std::filesystem::path& folder) {
     try {
-      step::OffloadTiers tiers;
+      step::HostBudgetAndScratchStore tiers;
       tiers.host_budget_bytes = 3 * 4096;
       tiers.store = std::make_unique<disk::ScratchBlockStore>(
-          disk::BlockStoreSettings{.directory = folder, .allow_memory = true}, disk_);
+          disk::ScratchBlockStoreSettings{.directory = folder, .allow_memory = true}, disk_);
       const Step step = model_.under(program_, facts_, plan_, std::move(tiers));
       CHECK(step.leased_after == 0);
       return same(step, plain_) ? End::right : End::wrong;
@@ -60,7 +60,7 @@ class FaultyTraining {
       return End::disk_full;
     } catch (const DiskError&) {
       return End::disk_error;
-    } catch (const CorruptBlockError&) {
+    } catch (const DiskDataCorruptionError&) {
       return End::corrupt;
     } catch (const std::exception& error) {
       MESSAGE(error.what());

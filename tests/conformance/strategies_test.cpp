@@ -138,7 +138,7 @@ struct Prepared {
       tests::lower(model.module(), frontend::LossKind::returned, "", device::torch_device(test_device()));
   plan::ProgramFacts facts = model.surveyed(program);
   plan::Plan plan;
-  step::PlanExecutor executor;
+  step::ActivationPlanExecutor executor;
   program::Interpreter interpreter{program};
 
   explicit Prepared(const std::string& strategy)

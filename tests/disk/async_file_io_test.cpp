@@ -137,7 +137,7 @@ TEST_CASE("threads replace a blocked io_uring and an explicit request for io_uri
     if (!stage.open().description().starts_with("threads")) _exit(1);
     AlignedMemory out(kPage), in(kPage);
     test::fill(out.data(), kPage, 3);
-    const ScratchBlock block = stage.store->allocate(kPage);
+    const ScratchFileBlockHandle block = stage.store->allocate(kPage);
     stage.store->write(block, out.data());
     stage.store->read(block, in.data())->wait();
     if (std::memcmp(in.data(), out.data(), kPage) != 0) _exit(2);

@@ -39,7 +39,7 @@ std::string how(const AtomicOutputFile& file) { return file.describe(*file.start
 
 // Writes page by page with one backend.
 void fill(const AtomicOutputFile& file, test::AlignedMemory& data, IoBackend backend) {
-  FirstFailure failure;
+  FirstIoFailureLatch failure;
   RequestQueue queue(file, file.start_io(2, backend), 2, failure);
   const auto request = std::make_shared<PendingTransfer>(6);
   for (int64_t offset = 0; offset < kBytes; offset += kAlignment) {

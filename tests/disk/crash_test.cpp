@@ -26,7 +26,7 @@ int64_t free_bytes(const std::filesystem::path& folder) {
 }
 
 // A child process that reserves space, signals it, and writes until it is killed.
-pid_t start_writer(const disk::BlockStoreSettings& settings, disk::AsyncFileSystem& system) {
+pid_t start_writer(const disk::ScratchBlockStoreSettings& settings, disk::AsyncDirectIoFileSystem& system) {
   int ready[2];
   REQUIRE(::pipe(ready) == 0);
   const pid_t child = ::fork();
@@ -34,7 +34,7 @@ pid_t start_writer(const disk::BlockStoreSettings& settings, disk::AsyncFileSyst
     disk::ScratchBlockStore store(settings, system);
     store.reserve(kReserved);
     test::AlignedMemory data(8 << 20);
-    std::vector<disk::ScratchBlock> blocks;
+    std::vector<disk::ScratchFileBlockHandle> blocks;
     for (int i = 0;; ++i) {
       if (blocks.size() == 16) blocks.clear();
       blocks.push_back(store.allocate(8 << 20));

@@ -11,7 +11,7 @@ using namespace memtune;
 TEST_CASE("the probe reports the disk's speeds and its I/O backend") {
   test::ScratchFolder folder;
   for (const disk::IoBackend backend : test::backends()) {
-    const disk::DiskSpeed speed = disk::probe_disk(folder.path, (20 << 20) + 1, true, backend);
+    const disk::MeasuredDiskBandwidth speed = disk::probe_disk(folder.path, (20 << 20) + 1, true, backend);
     CHECK(speed.write_gb_per_s > 0);
     CHECK(speed.read_gb_per_s > 0);
     CHECK(speed.new_file_gb_per_s > 0);

@@ -32,7 +32,7 @@ std::string thrown(Call call) {
     return std::string("DiskFull: ") + error.what();
   } catch (const DiskError& error) {
     return std::string("DiskError: ") + error.what();
-  } catch (const CorruptBlockError& error) {
+  } catch (const DiskDataCorruptionError& error) {
     return std::string("CorruptBlock: ") + error.what();
   } catch (const std::exception& error) {
     return std::string("another error: ") + error.what();
@@ -72,7 +72,7 @@ struct Load {
 
   ScratchBlockStore& store;
   std::vector<std::unique_ptr<AlignedMemory>> out, in;
-  std::vector<ScratchBlock> blocks;
+  std::vector<ScratchFileBlockHandle> blocks;
   std::vector<RequestPtr> requests;
   bool right = true;
 };
@@ -257,7 +257,7 @@ TEST_CASE("10000 flipped bits are all detected and a second read repairs errors 
   constexpr int64_t kBytes = 1000;  // the flipped bits are in these bytes
   AlignedMemory out(kBytes), in(kBytes);
   test::fill(out.data(), kBytes, 1);
-  const ScratchBlock block = store.allocate(kBytes);
+  const ScratchFileBlockHandle block = store.allocate(kBytes);
   store.write(block, out.data())->wait();
   int wrong = 0;
   for (int i = 0; i < 10'000; ++i) {
@@ -272,7 +272,7 @@ TEST_CASE("a block that was overwritten by another one is detected") {
   Stage stage;
   ScratchBlockStore& store = stage.open();
   AlignedMemory out(kPage), in(kPage);
-  std::vector<ScratchBlock> blocks;
+  std::vector<ScratchFileBlockHandle> blocks;
   for (int i = 0; i < 2; ++i) blocks.push_back(store.allocate(kPage));
   test::fill(out.data(), kPage, 1);
   store.write(blocks[0], out.data())->wait();
@@ -280,7 +280,7 @@ TEST_CASE("a block that was overwritten by another one is detected") {
   stage.disk.misdirect = true;  // to offset 0
   store.write(blocks[1], out.data())->wait();
   stage.disk.misdirect = false;
-  CHECK_THROWS_AS(store.read(blocks[0], in.data())->wait(), CorruptBlockError);
+  CHECK_THROWS_AS(store.read(blocks[0], in.data())->wait(), DiskDataCorruptionError);
 }
 
 TEST_CASE("requests in the queue fail at once with the first error") {
@@ -290,12 +290,12 @@ TEST_CASE("requests in the queue fail at once with the first error") {
     stage.settings.depth = 1;
     ScratchBlockStore& store = stage.open();
     AlignedMemory data(kPage);
-    std::vector<ScratchBlock> blocks;
+    std::vector<ScratchFileBlockHandle> blocks;
     for (int i = 0; i < 50; ++i) blocks.push_back(store.allocate(kPage));
     stage.disk.arm({kind, EIO, 3, true});
     std::vector<RequestPtr> requests;
     thrown([&] {
-      for (const ScratchBlock& block : blocks) requests.push_back(store.write(block, data.data()));
+      for (const ScratchFileBlockHandle& block : blocks) requests.push_back(store.write(block, data.data()));
     });
     int failed = 0;
     std::string first;

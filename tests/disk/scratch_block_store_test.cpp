@@ -37,7 +37,7 @@ struct Written {
   bool holds(AlignedMemory& in) const { return std::memcmp(in.data(), memory.data(), block.bytes()) == 0; }
 
   mutable AlignedMemory memory;
-  ScratchBlock block;
+  ScratchFileBlockHandle block;
   RequestPtr request;
 };
 
@@ -84,7 +84,7 @@ TEST_CASE("a write reads its memory only after `before` has returned") {
   const Watchdog watchdog("write behind a gate");
   Stage stage;
   ScratchBlockStore& store = stage.open();
-  const ScratchBlock block = store.allocate(kPage);
+  const ScratchFileBlockHandle block = store.allocate(kPage);
   AlignedMemory data(kPage), in(kPage);
   Gate gate;
   const RequestPtr request = store.write(block, data.data(), [&] { gate.pass(); });
@@ -119,7 +119,7 @@ TEST_CASE("a read waits for the write of its block") {
   const Watchdog watchdog("read behind its write");
   Stage stage;
   ScratchBlockStore& store = stage.open();
-  const ScratchBlock block = store.allocate(kPage);
+  const ScratchFileBlockHandle block = store.allocate(kPage);
   AlignedMemory data(kPage), in(kPage);
   test::fill(data.data(), kPage, 1);
   Gate gate;
@@ -138,7 +138,7 @@ TEST_CASE("a request that waits in `before` does not delay the completion of ear
     Stage stage(backend);
     ScratchBlockStore& store = stage.open();
     const Written first(store, kPage, 1);
-    const ScratchBlock second = store.allocate(kPage);
+    const ScratchFileBlockHandle second = store.allocate(kPage);
     Gate gate;
     AlignedMemory data(kPage);
     const RequestPtr held = store.write(second, data.data(), [&] { gate.pass(); });
@@ -173,15 +173,15 @@ TEST_CASE("the space of a block is free after the block is gone and its last req
   Gate gate;
   RequestPtr request;
   {
-    const ScratchBlock block = store.allocate(kPage);
+    const ScratchFileBlockHandle block = store.allocate(kPage);
     request = store.write(block, data.data(), [&] { gate.pass(); });
   }
   CHECK(store.used_bytes() == kPage);
-  const ScratchBlock other = store.allocate(kPage);  // gets other space
+  const ScratchFileBlockHandle other = store.allocate(kPage);  // gets other space
   gate.open();
   request->wait();
   CHECK(store.used_bytes() == kPage);
-  const ScratchBlock again = store.allocate(kPage);
+  const ScratchFileBlockHandle again = store.allocate(kPage);
   CHECK(store.reserved_bytes() == 2 * kPage);
 }
 
@@ -196,7 +196,7 @@ TEST_CASE("state captured by `before` is destroyed before the request is done") 
   };
   Stage stage;
   ScratchBlockStore& store = stage.open();
-  const ScratchBlock block = store.allocate(kPage);
+  const ScratchFileBlockHandle block = store.allocate(kPage);
   AlignedMemory data(kPage);
   for (const bool writing : {true, false}) {
     const auto gone = std::make_shared<std::atomic<bool>>(false);
@@ -212,7 +212,7 @@ TEST_CASE("state captured by `before` is destroyed before the request is done") 
 
 TEST_CASE("a block may outlive its store") {
   Stage stage;
-  ScratchBlock block;
+  ScratchFileBlockHandle block;
   CHECK_FALSE(block);
   {
     ScratchBlockStore store(stage.settings);
@@ -220,7 +220,7 @@ TEST_CASE("a block may outlive its store") {
     CHECK(block);
     CHECK(block.bytes() == 5);
   }
-  block = ScratchBlock();
+  block = ScratchFileBlockHandle();
 }
 
 TEST_CASE("closing a store waits for transfers in flight and fails the pending requests") {
@@ -234,7 +234,7 @@ TEST_CASE("closing a store waits for transfers in flight and fails the pending r
     };
     stage.open();
     AlignedMemory data(kPage);
-    const ScratchBlock first = stage.store->allocate(kPage), second = stage.store->allocate(kPage);
+    const ScratchFileBlockHandle first = stage.store->allocate(kPage), second = stage.store->allocate(kPage);
     const RequestPtr running = stage.store->write(first, data.data());
     const RequestPtr waiting = stage.store->write(second, data.data(), [] { FAIL_CHECK("called after the end"); });
     entered.pass();
@@ -262,7 +262,7 @@ TEST_CASE("reserved space is preallocated and used without new allocation") {
   store.reserve(kPage);
   CHECK(store.reserved_bytes() == 10 * kPage);
   stage.disk.on_allocate = [](int64_t) { return std::optional(-ENOSPC); };
-  std::vector<ScratchBlock> blocks;
+  std::vector<ScratchFileBlockHandle> blocks;
   for (int i = 0; i < 10; ++i) blocks.push_back(store.allocate(kPage));
   CHECK(store.used_bytes() == 10 * kPage);
   CHECK_THROWS_AS(store.allocate(1), DiskFullError);
@@ -291,7 +291,7 @@ TEST_CASE("an exception in `before` is thrown by the request and every later cal
   const Watchdog watchdog("before throws");
   Stage stage;
   ScratchBlockStore& store = stage.open();
-  const ScratchBlock block = store.allocate(kPage);
+  const ScratchFileBlockHandle block = store.allocate(kPage);
   AlignedMemory data(kPage);
   const RequestPtr request = store.write(block, data.data(), [] { throw DeviceError("the device is gone"); });
   CHECK_THROWS_WITH_AS(request->wait(), "the device is gone", DeviceError);
@@ -304,12 +304,12 @@ TEST_CASE("invalid calls are rejected and leave the store usable") {
   Stage stage, elsewhere;
   ScratchBlockStore& store = stage.open();
   AlignedMemory data(2 * kPage);
-  const ScratchBlock block = store.allocate(kPage), foreign = elsewhere.open().allocate(kPage);
+  const ScratchFileBlockHandle block = store.allocate(kPage), foreign = elsewhere.open().allocate(kPage);
   CHECK_THROWS_AS(store.allocate(0), Error);
-  CHECK_THROWS_AS(store.read(block, data.data()), Error);            // never written
-  CHECK_THROWS_AS(store.write(ScratchBlock(), data.data()), Error);  // an empty block
-  CHECK_THROWS_AS(store.write(foreign, data.data()), Error);         // a block of another store
-  CHECK_THROWS_AS(store.write(block, data.data() + 1), Error);       // unaligned
+  CHECK_THROWS_AS(store.read(block, data.data()), Error);                      // never written
+  CHECK_THROWS_AS(store.write(ScratchFileBlockHandle(), data.data()), Error);  // an empty block
+  CHECK_THROWS_AS(store.write(foreign, data.data()), Error);                   // a block of another store
+  CHECK_THROWS_AS(store.write(block, data.data() + 1), Error);                 // unaligned
   store.write(block, data.data())->wait();
   CHECK_THROWS_AS(store.write(block, data.data()), Error);  // second write
   CHECK_NOTHROW(store.read(block, data.data())->wait());    // none of the errors was fatal
@@ -323,7 +323,7 @@ TEST_CASE("written and read bytes are counted separately") {
   CHECK(written.comes_back(store));
   CHECK(store.written().bytes == 8 << 20);
   CHECK(store.read().bytes == 16 << 20);
-  for (const IoStats& traffic : {store.written(), store.read()}) {
+  for (const DiskQueueThroughputStats& traffic : {store.written(), store.read()}) {
     CHECK(traffic.busy.count() > 0);
     CHECK(traffic.checksum.count() > 0);
     CHECK(traffic.gb_per_s() > 0);
@@ -336,7 +336,7 @@ TEST_CASE("registered memory works like any other") {
   AlignedMemory memory(4 * kPage);
   store.pin(memory.data(), 2 * kPage);
   for (const int64_t at : {0, 1, 2}) {
-    const ScratchBlock block = store.allocate(2 * kPage);
+    const ScratchFileBlockHandle block = store.allocate(2 * kPage);
     char* data = memory.data() + at * kPage;
     test::fill(data, 2 * kPage, 5);
     const std::string before(data, 2 * kPage);

@@ -30,7 +30,7 @@ struct Stage {
 
   ScratchFolder folder;
   FaultyDisk disk;
-  disk::BlockStoreSettings settings;
+  disk::ScratchBlockStoreSettings settings;
   std::optional<disk::ScratchBlockStore> store;
 };
 

@@ -14,20 +14,20 @@ namespace memtune::findings_test {
 
 using namespace memtune::findings;
 using memtune::plan::Plan;
-using memtune::result::Measurement;
+using memtune::result::TrialMeasurement;
 using memtune::trace::EventKind;
 using memtune::trace::MemoryOwnerKind;
 using memtune::trace::Pass;
-using memtune::trace::RegionId;
-using memtune::trace::RegionLevel;
+using memtune::trace::TraceRegionKey;
+using memtune::trace::TraceRegionLevel;
 using memtune::trace::ValueId;
 
 namespace {
 
 constexpr int64_t kMs = MadeUp::kMs, kMiB = MadeUp::kMiB, kGiB = 1024 * kMiB;
 
-Measurement measured(double step_ms) {
-  Measurement measurement;
+TrialMeasurement measured(double step_ms) {
+  TrialMeasurement measurement;
   measurement.strategy = "offload:stream";
   measurement.step_ms.median = step_ms;
   measurement.peak_bytes.allocated = 10 * kGiB;
@@ -45,7 +45,7 @@ const Plan& plan() {
 }
 
 // Checks that the advised alternative is always a strategy in its canonical form.
-std::vector<Finding> find_in(const MadeUp& made, const Measurement& measurement) {
+std::vector<Finding> find_in(const MadeUp& made, const TrialMeasurement& measurement) {
   std::vector<Finding> findings = find(made.trace, measurement, &plan());
   for (const Finding& finding : findings) {
     CHECK(memtune::plan::canonical_name(finding.alternative_strategy) == finding.alternative_strategy);
@@ -195,7 +195,7 @@ TEST_CASE("waits count only while nothing is copied and disk reads are named") {
 
 TEST_CASE("small copies far below the PCIe bandwidth give the advice of a larger min") {
   MadeUp made;
-  Measurement measurement = measured(100);
+  TrialMeasurement measurement = measured(100);
   measurement.transfer.link_out_gb_per_s = measurement.transfer.link_in_gb_per_s = 50;
   made.step(0, 100);
   made.kernel(0, 100);
@@ -213,7 +213,7 @@ TEST_CASE("small copies far below the PCIe bandwidth give the advice of a larger
 
 TEST_CASE("a copy direction below four fifths of the idle bandwidth is reported") {
   MadeUp made;
-  Measurement measurement = measured(100);
+  TrialMeasurement measurement = measured(100);
   measurement.transfer.link_out_gb_per_s = 50;
   made.step(0, 100);
   made.kernel(0, 100);
@@ -247,7 +247,7 @@ TEST_CASE("a trial that offloads nothing has no late copies whatever the model c
   made.add(EventKind::copy_out, 60, 65, "", kGiB);
   made.add(EventKind::wait, 65, 80);
   made.kernel(80, 100);
-  Measurement measurement = measured(100);
+  TrialMeasurement measurement = measured(100);
   const auto moving = find_in(made, measurement);
   CHECK(of_rule(moving, "copies-in-late"));
   CHECK(of_rule(moving, "copies-out-late"));
@@ -265,7 +265,7 @@ TEST_CASE("small copies of a trial that offloads nothing belong to the model") {
   made.step(0, 100);
   made.kernel(0, 100);
   for (int i = 0; i < 20; ++i) made.add(EventKind::copy_in, i, i + 0.9, "", kMiB);
-  Measurement measurement = measured(100);
+  TrialMeasurement measurement = measured(100);
   measurement.transfer.link_in_gb_per_s = 50;
   CHECK(of_rule(find_in(made, measurement), "copies-small"));
   measurement.transfer.in_bytes = 0;
@@ -276,7 +276,7 @@ TEST_CASE("a trial without effect has no findings but one that recomputed has") 
   MadeUp made;
   made.step(0, 100);
   made.kernel(0, 100);
-  Measurement measurement = measured(100);
+  TrialMeasurement measurement = measured(100);
   measurement.transfer = {};
   measurement.step_ms.samples = {90, 100, 110};
   measurement.noisy = true;
@@ -304,7 +304,7 @@ TEST_CASE("the peak finding names the largest owner and the place and the advice
   made.value("layers.3", 3, "keep", kGiB);
   made.step(0, 100);
   made.kernel(0, 100);
-  made.region(50, 60, RegionId::of_block(3, Pass::backward), "layers.3 backward");
+  made.region(50, 60, TraceRegionKey::of_block(3, Pass::backward), "layers.3 backward");
   made.trace.memory = {{10 * kMs, 4 * kGiB}, {55 * kMs, 10 * kGiB}, {90 * kMs, 5 * kGiB}};
   made.trace.owners = {{MemoryOwnerKind::parameters, "parameters"}, {MemoryOwnerKind::block, "layers.3", 3}};
   made.trace.owned = {{0, 0, 3 * kGiB}, {50 * kMs, 1, 6 * kGiB}, {80 * kMs, 1, 0}};
@@ -324,7 +324,7 @@ TEST_CASE("the peak finding names the largest owner and the place and the advice
 }
 
 TEST_CASE("a fused loss is advised if the head's work space holds the peak and the loss is plain") {
-  const auto advice = [](const char* loss, RegionLevel where) {
+  const auto advice = [](const char* loss, TraceRegionLevel where) {
     MadeUp made;
     made.step(0, 100);
     made.kernel(0, 100);
@@ -335,10 +335,10 @@ TEST_CASE("a fused loss is advised if the head's work space holds the peak and t
     made.trace.owned = {{0, 0, kGiB}};
     return find_in(made, measured(100)).at(0).advice;
   };
-  CHECK(advice("aten::cross_entropy_loss", RegionLevel::head) ==
+  CHECK(advice("aten::cross_entropy_loss", TraceRegionLevel::head) ==
         "with the loss causal_lm or next_token, --loss-impl fused (or chunked=N) never holds the whole logits");
-  CHECK(advice("memtune::linear_cross_entropy", RegionLevel::head) == "");
-  CHECK(advice("aten::cross_entropy_loss", RegionLevel::before_blocks) == "");
+  CHECK(advice("memtune::linear_cross_entropy", TraceRegionLevel::head) == "");
+  CHECK(advice("aten::cross_entropy_loss", TraceRegionLevel::before_blocks) == "");
 }
 
 TEST_CASE("an unused budget is reported only if something was recomputed or offloaded") {
@@ -346,7 +346,7 @@ TEST_CASE("an unused budget is reported only if something was recomputed or offl
   made.step(0, 100);
   made.kernel(0, 100);
   made.trace.budget_bytes = 16 * kGiB;
-  Measurement measurement = measured(100);
+  TrialMeasurement measurement = measured(100);
   CHECK(find_in(made, measurement).empty());
   measurement.recomputed_ops = 3;
   const auto findings = find_in(made, measurement);
@@ -364,7 +364,7 @@ TEST_CASE("stalls of CPU memory and disk are reported with the setting that avoi
   made.step(0, 100);
   made.kernel(0, 100);
   const uint32_t read = made.add(EventKind::disk_read, 20, 40, "", kGiB);
-  Measurement measurement = measured(100);
+  TrialMeasurement measurement = measured(100);
   measurement.stalls.room_ms = 12;
   measurement.stalls.disk_ms = 3;
   const auto findings = find_in(made, measurement);
@@ -379,10 +379,10 @@ TEST_CASE("recompute is reported if PCIe would copy the same bytes out and back 
   MadeUp made;
   made.step(0, 100);
   made.kernel(0, 100);
-  made.region(70, 90, RegionId::of_block(0, Pass::recompute), "layers.0 recompute");
+  made.region(70, 90, TraceRegionKey::of_block(0, Pass::recompute), "layers.0 recompute");
   made.value("layers.0", 0, "recompute", 500'000'000);
   made.value("layers.0", 0, "host", 500'000'000);
-  Measurement measurement = measured(100);
+  TrialMeasurement measurement = measured(100);
   measurement.transfer.link_out_gb_per_s = measurement.transfer.link_in_gb_per_s = 100;  // 5 ms in each direction
   measurement.recompute_ms = 9;
   CHECK(find_in(made, measurement).empty());
@@ -413,9 +413,9 @@ TEST_CASE("idle time is attributed to the optimizer if most of it is there") {
   made.kernel(0, 40);
   made.kernel(43, 50);
   made.kernel(90, 100);
-  made.region(50, 52.9, RegionId::phase(Pass::optimizer), "optimizer", memtune::trace::TrackRole::steps);
+  made.region(50, 52.9, TraceRegionKey::phase(Pass::optimizer), "optimizer", memtune::trace::TrackRole::steps);
   CHECK(find_in(made, measured(100))[0].rule == "host-bound");  // 40 of the 43 ms are before it
-  made.region(60, 90, RegionId::phase(Pass::optimizer), "optimizer", memtune::trace::TrackRole::steps);
+  made.region(60, 90, TraceRegionKey::phase(Pass::optimizer), "optimizer", memtune::trace::TrackRole::steps);
   const auto findings = find_in(made, measured(100));
   REQUIRE(findings.size() == 1);
   CHECK(findings[0].what == "the device is idle for 43 ms a step, in 2 gaps, most of it in the optimizer");
@@ -439,7 +439,7 @@ TEST_CASE("a device that waits for the host for a tenth of the measured step is 
   CHECK(find_in(made, measured(67))[0].rule == "host-bound");
   // Before the first kernel and after the last, nothing is a wait.
   CHECK(find_in(made, measured(1000))[0].ms_per_step == doctest::Approx(126));
-  Measurement noisy = measured(100);
+  TrialMeasurement noisy = measured(100);
   noisy.step_ms.samples = {90, 100, 112};  // twice the spread is 44 %
   CHECK(find_in(made, noisy)[0].rule == "device-idle");
   noisy.step_ms.samples = {90, 100, 109};
@@ -449,11 +449,11 @@ TEST_CASE("a device that waits for the host for a tenth of the measured step is 
 TEST_CASE("the blocks' share of a step is a note") {
   MadeUp made;
   made.step(0, 100);
-  const auto block = [](int number, Pass pass) { return trace::RegionId::of_block(number, pass); };
-  made.region(0, 1, {trace::RegionLevel::before_blocks}, "before the blocks");
+  const auto block = [](int number, Pass pass) { return trace::TraceRegionKey::of_block(number, pass); };
+  made.region(0, 1, {trace::TraceRegionLevel::before_blocks}, "before the blocks");
   made.region(1, 11, block(0, Pass::forward), "h.0");
   made.region(11, 21, block(1, Pass::forward), "h.1");
-  made.region(21, 30, {trace::RegionLevel::head}, "head");
+  made.region(21, 30, {trace::TraceRegionLevel::head}, "head");
   made.region(30, 35, block(1, Pass::recompute), "h.1 recompute");
   made.region(35, 60, block(1, Pass::backward), "h.1 backward");
   made.region(60, 85, block(0, Pass::backward), "h.0 backward");
@@ -489,7 +489,7 @@ TEST_CASE("findings about unreliable figures come last and the worst of them fir
   made.kernel(0, 96);
   made.add(EventKind::copy_in, 96, 99, "", kGiB);
   made.trace.lost_records = 7;
-  Measurement measurement = measured(100);
+  TrialMeasurement measurement = measured(100);
   measurement.step_ms.samples = {90, 100, 110};
   measurement.noisy = true;
   measurement.profiler_overhead = 0.34;
@@ -504,15 +504,15 @@ TEST_CASE("findings about unreliable figures come last and the worst of them fir
 }
 
 TEST_CASE("an alternative that was tried and failed is reported and not advised") {
-  const auto row = [](const char* strategy, memtune::result::Outcome outcome) {
-    memtune::result::TrialRow made;
+  const auto row = [](const char* strategy, memtune::result::TrialOutcome outcome) {
+    memtune::result::TrialResultRow made;
     made.measurement.strategy = strategy;
     made.measurement.outcome = outcome;
     return made;
   };
-  using memtune::result::Outcome;
-  std::vector<memtune::result::TrialRow> rows = {row("checkpoint:full", Outcome::ok),
-                                                 row("checkpoint:every=2", Outcome::device_oom)};
+  using memtune::result::TrialOutcome;
+  std::vector<memtune::result::TrialResultRow> rows = {row("checkpoint:full", TrialOutcome::ok),
+                                                       row("checkpoint:every=2", TrialOutcome::device_oom)};
   Finding finding;
   finding.advice = "checkpoint:full -> checkpoint:every=2";
   finding.alternative_strategy = "checkpoint:every=2";
@@ -521,10 +521,10 @@ TEST_CASE("an alternative that was tried and failed is reported and not advised"
   mark_failed_alternatives(rows, rows[0], findings);
   CHECK(findings[0].alternative_strategy == "checkpoint:every=2");
   rows[1].batch = {};
-  rows[1].measurement.outcome = Outcome::ok;
+  rows[1].measurement.outcome = TrialOutcome::ok;
   mark_failed_alternatives(rows, rows[0], findings);
   CHECK(findings[0].advice == finding.advice);
-  rows[1].measurement.outcome = Outcome::device_oom;
+  rows[1].measurement.outcome = TrialOutcome::device_oom;
   mark_failed_alternatives(rows, rows[0], findings);
   CHECK(sentence(findings[0]) == ": checkpoint:every=2 was tried and ended in device_oom");
   CHECK(findings[0].alternative_strategy.empty());
@@ -532,9 +532,9 @@ TEST_CASE("an alternative that was tried and failed is reported and not advised"
 
 namespace {
 
-memtune::result::TrialRow variant(const char* name, double step_ms, int64_t peak, double exposed_ms) {
-  memtune::result::TrialRow made;
-  Measurement& measurement = made.measurement;
+memtune::result::TrialResultRow variant(const char* name, double step_ms, int64_t peak, double exposed_ms) {
+  memtune::result::TrialResultRow made;
+  TrialMeasurement& measurement = made.measurement;
   measurement.strategy = name;
   measurement.step_ms.median = step_ms;
   measurement.step_ms.low = step_ms - 1;
@@ -549,8 +549,8 @@ memtune::result::TrialRow variant(const char* name, double step_ms, int64_t peak
 }  // namespace
 
 TEST_CASE("a trainer variant that waits for copies is reported with a faster one of no more memory") {
-  using memtune::result::Outcome;
-  std::vector<memtune::result::TrialRow> rows = {
+  using memtune::result::TrialOutcome;
+  std::vector<memtune::result::TrialResultRow> rows = {
       variant("own", 100, 20 * kGiB, 0), variant("inputs-on-host", 180, 8 * kGiB, 17),
       variant("selective", 171, 8 * kGiB, 0), variant("full", 175, 8 * kGiB, 0)};
   std::vector<Finding> findings = variant_findings(rows);
@@ -569,31 +569,32 @@ TEST_CASE("a trainer variant that waits for copies is reported with a faster one
   rows[1].measurement.transfer.exposed_ms = 1.7;  // below one percent
   CHECK(variant_findings(rows).empty());
   rows[1].measurement.transfer.exposed_ms = 17;
-  rows[1].measurement.outcome = Outcome::device_oom;
+  rows[1].measurement.outcome = TrialOutcome::device_oom;
   CHECK(variant_findings(rows).empty());
 }
 
 TEST_CASE("variants with the time and memory of the own command are reported if peaks are reproducible") {
-  std::vector<memtune::result::TrialRow> rows = {variant("own", 160, 8 * kGiB, 0),
-                                                 variant("selective", 160.5, 8 * kGiB, 0),
-                                                 variant("full", 160.5, 7 * kGiB, 0), variant("off", 128, 8 * kGiB, 0)};
+  std::vector<memtune::result::TrialResultRow> rows = {
+      variant("own", 160, 8 * kGiB, 0), variant("selective", 160.5, 8 * kGiB, 0), variant("full", 160.5, 7 * kGiB, 0),
+      variant("off", 128, 8 * kGiB, 0)};
   rows[0].base = true;
-  for (memtune::result::TrialRow& row : rows) row.command = {"python", "train.py"};
+  for (memtune::result::TrialResultRow& row : rows) row.command = {"python", "train.py"};
   const std::vector<Finding> findings = variant_findings(rows);
   REQUIRE(findings.size() == 1);
   CHECK(sentence(findings[0]) == "selective takes the same time and memory as own");
   CHECK(findings[0].severity == Severity::note);
-  for (memtune::result::TrialRow& row : rows) row.measurement.device = "CPU (4 cores)";
+  for (memtune::result::TrialResultRow& row : rows) row.measurement.device = "CPU (4 cores)";
   CHECK(variant_findings(rows).empty());
 }
 
 TEST_CASE("two rounds are too few to report that a variant takes the time of the own command") {
-  std::vector<memtune::result::TrialRow> rows = {variant("own", 160, 8 * kGiB, 0), variant("slower", 176, 8 * kGiB, 0)};
+  std::vector<memtune::result::TrialResultRow> rows = {variant("own", 160, 8 * kGiB, 0),
+                                                       variant("slower", 176, 8 * kGiB, 0)};
   rows[0].base = true;
-  for (memtune::result::TrialRow& row : rows) {
+  for (memtune::result::TrialResultRow& row : rows) {
     row.command = {"python", "train.py"};
     for (const double times : {0.99, 1.01}) {
-      memtune::result::SweepRoundMeasurement round;
+      memtune::result::TrialRoundTimesAndMachineLoad round;
       round.base = "own";
       round.base_ms = 160;
       round.step_ms = row.measurement.step_ms;
@@ -606,9 +607,9 @@ TEST_CASE("two rounds are too few to report that a variant takes the time of the
 }
 
 TEST_CASE("steps with fewer samples are not reported as faster") {
-  std::vector<memtune::result::TrialRow> rows = {variant("offload, batch=8", 180, 8 * kGiB, 17),
-                                                 variant("off, batch=4", 90, 6 * kGiB, 0)};
-  for (memtune::result::TrialRow& row : rows) row.command = {"python", "train.py"};
+  std::vector<memtune::result::TrialResultRow> rows = {variant("offload, batch=8", 180, 8 * kGiB, 17),
+                                                       variant("off, batch=4", 90, 6 * kGiB, 0)};
+  for (memtune::result::TrialResultRow& row : rows) row.command = {"python", "train.py"};
   rows[0].measurement.samples_per_s = 8 / 0.180, rows[1].measurement.samples_per_s = 4 / 0.090;
   REQUIRE(variant_findings(rows).size() == 1);
   CHECK(variant_findings(rows)[0].advice.empty());

@@ -27,10 +27,10 @@ class MadeUp {
   }
   uint32_t kernel(double from_ms, double to_ms) { return add(trace::EventKind::kernel, from_ms, to_ms); }
   uint32_t step(double from_ms, double to_ms) {
-    return region(from_ms, to_ms, {trace::RegionLevel::step}, "step", trace::TrackRole::steps);
+    return region(from_ms, to_ms, {trace::TraceRegionLevel::step}, "step", trace::TrackRole::steps);
   }
   // Adds a region of the device by default.
-  uint32_t region(double from_ms, double to_ms, const trace::RegionId& region, const std::string& name,
+  uint32_t region(double from_ms, double to_ms, const trace::TraceRegionKey& region, const std::string& name,
                   trace::TrackRole role = trace::TrackRole::blocks) {
     const uint32_t index = add(trace::EventKind::region, from_ms, to_ms, name);
     trace.events[index].region = region;

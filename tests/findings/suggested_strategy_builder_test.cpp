@@ -13,7 +13,7 @@ namespace memtune::tunables_test {
 
 using namespace memtune;
 using namespace memtune::test;
-using findings::Advice;
+using findings::FindingAdvice;
 using findings::SuggestedStrategyBuilder;
 using plan::Strategy;
 
@@ -35,7 +35,7 @@ int64_t bytes_at(const Plan& plan, TensorPlacement place) {
   const std::vector<bool> needed = needed_in_backward(graph, draft);
   int64_t bytes = 0;
   for (size_t i = 0; i < needed.size(); ++i) {
-    const plan::AllocationNode& memory = graph.memories()[i];
+    const plan::OpOutputAllocationNode& memory = graph.memories()[i];
     const bool counts = place == TensorPlacement::recompute || memory.bytes >= plan.transfer.min_bytes;
     if (draft.place(memory) == place && counts && (needed[i] || place == TensorPlacement::recompute))
       bytes += memory.bytes;
@@ -48,7 +48,7 @@ int64_t moved(const Plan& plan) {
 }
 
 // The plan of the advised strategy. Checks that the strategy is canonical and differs from the present one.
-Plan followed(const Advice& advice, const std::string& strategy) {
+Plan followed(const FindingAdvice& advice, const std::string& strategy) {
   CAPTURE(strategy);
   CAPTURE(advice.text);
   CHECK(advice.alternative_strategy != "");
@@ -122,7 +122,7 @@ TEST_CASE("deeper prefetch and larger stash raise their settings or move copies 
 
 TEST_CASE("pageable memory becomes pinned if the strategy chose it") {
   for (const std::string& strategy : kOffloading) {
-    const Advice advice = knobs_of(strategy).pinned();
+    const FindingAdvice advice = knobs_of(strategy).pinned();
     if (plan_for(strategy).transfer.pinned)
       CHECK(advice.text.starts_with("the model copies"));
     else
@@ -160,7 +160,7 @@ TEST_CASE("advice fits the number of blocks") {
 
 TEST_CASE("the advice text has the present setting and the advised one and the whole strategy") {
   const SuggestedStrategyBuilder tunables = knobs_of("checkpoint:cheap+offload:stream,fraction=0.4,keep_last=2");
-  const auto said = [](const Advice& advice) { return advice.text + " (" + advice.alternative_strategy + ")"; };
+  const auto said = [](const FindingAdvice& advice) { return advice.text + " (" + advice.alternative_strategy + ")"; };
   CHECK(said(tunables.deeper_prefetch()) ==
         "prefetch=1GiB -> prefetch=2GiB (checkpoint:cheap+offload:stream,fraction=0.4,prefetch=2GiB,keep_last=2)");
   CHECK(said(tunables.larger_stash()) ==
@@ -185,7 +185,8 @@ TEST_CASE("advice works for strategies with blanks and with two offload parts") 
         "offload:stream,fraction=0.2,keep_last=2");
   CHECK(knobs_of("offload:stream, fraction=0.4, keep_last = 2").keep_last().alternative_strategy ==
         "offload:stream,fraction=0.4,keep_last=3");
-  const Advice both = knobs_of("offload:stream,blocks=0-1,fraction=0.6+offload:stream,blocks=2-").offload_less(0.5);
+  const FindingAdvice both =
+      knobs_of("offload:stream,blocks=0-1,fraction=0.6+offload:stream,blocks=2-").offload_less(0.5);
   CHECK(both.text == "fraction=0.6 -> fraction=0.3 and fraction=1 -> fraction=0.5");
   CHECK(both.alternative_strategy == "offload:stream,fraction=0.3,blocks=0-1+offload:stream,fraction=0.5,blocks=2-");
 }
@@ -207,7 +208,7 @@ TEST_CASE("advice for a handwritten plan names the fields of its file") {
   CHECK(tunables.deeper_prefetch().text ==
         "\"prefetch_bytes\": 1073741824 -> \"prefetch_bytes\": 2147483648 in the plan's \"transfer\"");
   CHECK(tunables.offload_less(0.5).text == "offload fewer activations");
-  const auto followed = [](const Advice& advice) {
+  const auto followed = [](const FindingAdvice& advice) {
     CHECK(advice.alternative_strategy == "");
     const size_t begin = advice.text.find("-> ") + 3, end = advice.text.find(" in the plan's \"transfer\"");
     plan::TransferSettings transfer;

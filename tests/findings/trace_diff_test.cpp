@@ -12,7 +12,7 @@ namespace memtune::trace_diff_test {
 using namespace memtune::findings;
 using memtune::trace::EventKind;
 using memtune::trace::Pass;
-using memtune::trace::RegionId;
+using memtune::trace::TraceRegionKey;
 
 namespace {
 
@@ -33,7 +33,7 @@ MadeUp steps_of(double late) {
     made.kernel(start, start + 90);
     made.add(EventKind::copy_in, start + 80, start + 90 + late, "", MadeUp::kMiB);
     made.kernel(start + 90 + late, start + 100 + late);
-    made.region(start + 90, start + 100 + late, RegionId::of_block(0, Pass::backward), "layers.0 backward");
+    made.region(start + 90, start + 100 + late, TraceRegionKey::of_block(0, Pass::backward), "layers.0 backward");
   }
   return made;
 }
@@ -63,8 +63,8 @@ TEST_CASE("the reverse diff has negative differences and the largest comes first
 
 TEST_CASE("a part in only one trace counts from zero") {
   MadeUp b = steps_of(0);
-  b.region(30, 34, RegionId::of_block(0, Pass::recompute), "layers.0 recompute");
-  b.region(130, 134, RegionId::of_block(0, Pass::recompute), "layers.0 recompute");
+  b.region(30, 34, TraceRegionKey::of_block(0, Pass::recompute), "layers.0 recompute");
+  b.region(130, 134, TraceRegionKey::of_block(0, Pass::recompute), "layers.0 recompute");
   const TraceDiff found = diff(steps_of(0).trace, b.trace);
   CHECK(sentence(part(found, "layers.0 recompute")) == "layers.0 recompute +4.0 ms: compute +4.0 ms");
   CHECK(part(found, "layers.0 recompute").in_a.end == 0);
@@ -87,8 +87,8 @@ TEST_CASE("blocks are also summed because small differences add up") {
     for (int block = 0; block < 3; ++block) {
       const double start = 10.0 * block, length = made == &a ? 2 : 3;
       made->kernel(start, start + length);
-      made->region(start, start + length, RegionId::of_block(block), "layers." + std::to_string(block));
-      made->region(start + 50, start + 51, RegionId::of_block(block, Pass::backward),
+      made->region(start, start + length, TraceRegionKey::of_block(block), "layers." + std::to_string(block));
+      made->region(start + 50, start + 51, TraceRegionKey::of_block(block, Pass::backward),
                    "layers." + std::to_string(block) + " backward");
     }
   }

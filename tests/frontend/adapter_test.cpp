@@ -10,9 +10,9 @@
 #include "core/base/error.h"
 #include "core/engine/autograd/hooks.h"
 #include "core/model/frontend/adapter/lora_writer.h"
-#include "core/model/frontend/emitter.h"
 #include "core/model/frontend/front_end.h"
 #include "core/model/frontend/loss.h"
+#include "core/model/frontend/program_emitter.h"
 #include "core/model/frontend/torchscript/lowering.h"
 #include "core/model/program/interpreter.h"
 #include "core/model/safetensors/layout.h"
@@ -67,7 +67,7 @@ TEST_CASE("an adapter has the same gradients for every form of a model") {
   const at::Tensor tokens = (at::arange(24) * 7).remainder(32).view({2, 12});
   const model::LoraConfig lora = noisy("r=3,alpha=6,targets=wq+w2+output");
   Program model = decoder();
-  const program::ModelState state = model.state;
+  const program::ModelParametersAndBuffers state = model.state;
   add_lora(model, lora, 1);
   const auto expected = gradients(model, LossKind::next_token, "tokens", {tokens});
   CHECK(expected.size() == 2 * (2 + 2 + 1));
@@ -89,10 +89,10 @@ TEST_CASE("an adapter has the same gradients for every form of a model") {
 TEST_CASE("adapter gradients equal those of the merged weight within rounding") {
   at::manual_seed(1);
   Program program;
-  Emitter emit(program);
+  ProgramEmitter emit(program);
   const at::Tensor weight = at::randn({5, 4}).requires_grad_();
   {
-    const Emitter::InRegion region(emit, "up", "Linear");
+    const ProgramEmitter::InRegion region(emit, "up", "Linear");
     emit.answer(emit.op("aten::linear", "", {emit.input("x"), emit.parameter("up.weight", weight)}));
   }
   model::LoraConfig lora = noisy("r=2,alpha=6,targets=up");
@@ -137,16 +137,16 @@ def forward(self, x):
 
 TEST_CASE("with tied weights the module that runs gets the adapter and all-linear leaves the head out") {
   Program program;
-  Emitter emit(program);
+  ProgramEmitter emit(program);
   const at::Tensor table = at::randn({6, 4}).requires_grad_();
   const Value ids = emit.input("ids");
   Value x = emit.op("aten::embedding", "", {emit.parameter("embed.weight", table), ids});
   {
-    const Emitter::InRegion region(emit, "up", "Linear");
+    const ProgramEmitter::InRegion region(emit, "up", "Linear");
     x = emit.op("aten::linear", "", {x, emit.parameter("up.weight", at::randn({4, 4}).requires_grad_())});
   }
   {
-    const Emitter::InRegion region(emit, "head", "Linear");
+    const ProgramEmitter::InRegion region(emit, "head", "Linear");
     x = emit.op("aten::linear", "", {x, emit.parameter("head.weight", table)});
   }
   emit.answer(x);
@@ -161,8 +161,8 @@ TEST_CASE("with tied weights the module that runs gets the adapter and all-linea
 
 TEST_CASE("a TopKRouter that multiplies by a weight is refused as a target") {
   Program program;
-  Emitter emit(program);
-  const Emitter::InRegion region(emit, "mlp.gate", "TopKRouter");
+  ProgramEmitter emit(program);
+  const ProgramEmitter::InRegion region(emit, "mlp.gate", "TopKRouter");
   emit.answer(emit.op("aten::linear", "",
                       {emit.input("x"), emit.parameter("mlp.gate.weight", at::ones({2, 2}).requires_grad_())}));
   CHECK(refusal(program, "targets=gate") ==
@@ -173,8 +173,8 @@ TEST_CASE("a TopKRouter that multiplies by a weight is refused as a target") {
 TEST_CASE("the error for a part of a joined layer names a model type that has the parts") {
   const auto refusal_with = [](const char* layer, const char* targets) {
     Program program;
-    Emitter emit(program);
-    const Emitter::InRegion region(emit, layer, "Linear");
+    ProgramEmitter emit(program);
+    const ProgramEmitter::InRegion region(emit, layer, "Linear");
     const auto weight = emit.parameter(std::string(layer) + ".weight", at::ones({2, 2}).requires_grad_());
     emit.answer(emit.op("aten::linear", "", {emit.input("x"), weight}));
     return refusal(program, targets);
@@ -231,8 +231,8 @@ TEST_CASE("embedding adapter gradients equal those of the merged table within ro
 
 TEST_CASE("a scaled embedding is refused as a target") {
   Program program;
-  Emitter emit(program);
-  const Emitter::InRegion region(emit, "embed", "ScaledEmbedding");
+  ProgramEmitter emit(program);
+  const ProgramEmitter::InRegion region(emit, "embed", "ScaledEmbedding");
   const at::Tensor table = at::randn({6, 4}).requires_grad_();
   emit.answer(emit.op("aten::embedding", "", {emit.parameter("embed.weight", table), emit.input("ids")}));
   CHECK(refusal(program, "targets=embed") ==
@@ -244,7 +244,7 @@ TEST_CASE("factors of an adapter file load by name and errors name a missing or 
   std::ofstream(place.path / "adapter_config.json") << R"({"peft_type": "LORA", "r": 2, "target_modules": ["output"]})";
   const auto write = [&](int64_t rows, const std::string& second, const std::string& third = "") {
     safetensors::Header header;
-    std::vector<safetensors::TensorSpec> specs = {
+    std::vector<safetensors::TensorNameDtypeAndShape> specs = {
         {"base_model.model.output.lora_A.weight", safetensors::Dtype::f32, {2, 16}},
         {"base_model.model.output." + second, safetensors::Dtype::f32, {rows, 2}}};
     if (!third.empty()) specs.push_back({third, safetensors::Dtype::f32, {2, 16}});

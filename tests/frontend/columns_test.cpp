@@ -6,8 +6,8 @@
 #include <doctest/doctest.h>
 
 #include "core/engine/autograd/hooks.h"
-#include "core/model/frontend/emitter.h"
 #include "core/model/frontend/loss.h"
+#include "core/model/frontend/program_emitter.h"
 #include "core/model/program/blocks.h"
 #include "core/model/program/interpreter.h"
 
@@ -23,12 +23,12 @@ struct Model {
 
   Model() {
     at::manual_seed(1);
-    Emitter emit(program);
+    ProgramEmitter emit(program);
     Value x = emit.input("x");
     program.inputs.back().described = model::InputTensorDescription{"x", "float32", {{2, "rows"}, {4, ""}}};
     for (int i = 0; i < 2; ++i) {
       const std::string name = "layers." + std::to_string(i);
-      const Emitter::InRegion region(emit, name, "Linear");
+      const ProgramEmitter::InRegion region(emit, name, "Linear");
       weights[i] = at::randn({4, 4}).requires_grad_();
       const Value weight = emit.parameter(name + ".weight", weights[i]);
       const auto layer = [&] { return Values{emit.op("aten::linear", "", {x, weight})}; };
@@ -89,7 +89,7 @@ TEST_CASE("the loss of embeddings is the cross entropy of scaled cosines") {
 
 TEST_CASE("a margin is taken off the difference of the scores") {
   Program program;
-  Emitter emit(program);
+  ProgramEmitter emit(program);
   const Value x = emit.input("x");
   emit.answer(emit.op("aten::mul", "Tensor", {x, emit.parameter("scale", at::ones({1}).requires_grad_())}));
   const Program trained = with_loss(program, LossKind::reward, "x");

@@ -4,9 +4,9 @@
 
 #include "core/base/error.h"
 #include "core/engine/autograd/hooks.h"
-#include "core/engine/step/op_bytes_and_flops_profiler.h"
-#include "core/model/frontend/emitter.h"
+#include "core/engine/step/forward_op_allocation_and_flops_profiler.h"
 #include "core/model/frontend/loss.h"
+#include "core/model/frontend/program_emitter.h"
 #include "core/model/program/blocks.h"
 #include "core/model/program/facts.h"
 #include "core/model/program/interpreter.h"
@@ -26,12 +26,12 @@ struct Model {
     table = at::randn({kWords, kWidth}).requires_grad_();
     inner = at::randn({kWidth, kWidth}).div(2).requires_grad_();
     weight = at::randn({kWords, kWidth}).requires_grad_();
-    Emitter emit(program);
+    ProgramEmitter emit(program);
     const Value ids = emit.input("input_ids"), mask = emit.input("attention_mask", /*optional=*/true);
     Value x = emit.op("aten::embedding", "", {emit.parameter("table", table), ids});
     x = emit.op("aten::mul", "Tensor", {x, emit.op("aten::unsqueeze", "", {mask, -1})});
     for (const char* path : {"layers.0", "layers.1"}) {
-      const Emitter::InRegion layer(emit, path, "Layer");
+      const ProgramEmitter::InRegion layer(emit, path, "Layer");
       for (int i = 0; i < 3; ++i) x = emit.op("aten::linear", "", {x, emit.parameter("inner", inner)});
       x = emit.op("aten::tanh", "", {x});
       if (dropout > 0) x = emit.op("aten::dropout", "", {x, dropout, true});
@@ -128,7 +128,7 @@ TEST_CASE("the copy of the model for kto's other rows saves nothing and is no bl
   for (const int region : program::find_blocks(program, "")) blocks.push_back(program.regions[region].path);
   CHECK(blocks == std::vector<std::string>{"layers.0", "layers.1"});
   plan::ProgramFacts facts = program::facts(program, program::find_blocks(program, ""));
-  step::OpBytesAndFlopsProfiler survey(program, facts, c10::kCPU);
+  step::ForwardOpAllocationAndFlopsProfiler survey(program, facts, c10::kCPU);
   autograd::SavedTensorHooksScope hooks(&survey);
   program::Interpreter(program).run(KtoBatch().inputs(), &survey);
   int copied = 0, saved = 0;
@@ -180,7 +180,7 @@ TEST_CASE("log probabilities of completions cost the products of the output laye
   const Model model;
   const program::Program program = model.with(LossKind::grpo);
   plan::ProgramFacts facts = program::facts(program, {});
-  step::OpBytesAndFlopsProfiler survey(program, facts, c10::kCPU);
+  step::ForwardOpAllocationAndFlopsProfiler survey(program, facts, c10::kCPU);
   program::Interpreter(program).run(GrpoBatch().inputs(false), &survey);
   const auto op = std::ranges::find(facts.ops, "memtune::chunked_log_probs", &plan::OpFacts::name);
   REQUIRE(op != facts.ops.end());

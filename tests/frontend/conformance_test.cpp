@@ -40,16 +40,16 @@ Program written(const std::string& dtype) {
 struct Member {
   std::string kind;
   std::vector<std::string> notes;
-  std::function<LoweringOptions(const std::string& path, const std::string& dtype)> make;
+  std::function<ModelSourceAndLoweringOptions(const std::string& path, const std::string& dtype)> make;
   std::string tokens = "tokens";  // name of its input
 };
 
-LoweringOptions save(Form form, const std::string& path, const std::string& dtype) {
+ModelSourceAndLoweringOptions save(Form form, const std::string& path, const std::string& dtype) {
   tests::decoder_module(kSizes, written("").state, form).save(path);
   return {{path, ""}, dtype, place(), 0, 0};
 }
 
-LoweringOptions save_exported(const std::string& path, const std::string& dtype) {
+ModelSourceAndLoweringOptions save_exported(const std::string& path, const std::string& dtype) {
   std::ofstream(path, std::ios::binary) << tests::exported_archive(written(dtype));
   return {{path, ""}, "", place(), 0, 0};
 }
@@ -69,13 +69,13 @@ const char* const kConfig = R"({"model_type": "llama", "vocab_size": 32, "hidden
 
 // These models use transformers' operators and differ from the decoder of the other files.
 // tests/models/check_transformers.py compares how they train.
-LoweringOptions config_model(const std::string& path, const std::string& dtype) {
+ModelSourceAndLoweringOptions config_model(const std::string& path, const std::string& dtype) {
   fs::create_directories(path);
   std::ofstream(path + "/config.json") << kConfig;
   return {{path + "/config.json", ""}, dtype, place(), 0, 0};
 }
 
-LoweringOptions profile(const std::string&, const std::string& dtype) {
+ModelSourceAndLoweringOptions profile(const std::string&, const std::string& dtype) {
   const std::string text =
       R"({"description": "d", "batch": 2, "sequence": 12, "config": )" + std::string(kConfig) + "}";
   return {{"", text}, dtype, place(), 5, 0};
@@ -145,7 +145,7 @@ struct OneThread {
 std::pair<Trained, Trained> train_both(const Member& member, const std::string& dtype, const at::Tensor& input) {
   const Program program = with_loss(lowered(member, dtype), LossKind::next_token, "tokens");
   Trained ours = train(program, input);
-  program::ModelState state = program.state;
+  program::ModelParametersAndBuffers state = program.state;
   state.buffers = written(dtype).state.buffers;
   return {std::move(ours), train(tests::decoder_module(kSizes, state, Form::scripted, /*loss=*/true), input)};
 }

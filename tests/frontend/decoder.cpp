@@ -4,13 +4,13 @@
 
 #include <map>
 
-#include "core/model/frontend/emitter.h"
+#include "core/model/frontend/program_emitter.h"
 
 namespace memtune::tests {
 namespace {
 
 using c10::IValue;
-using frontend::Emitter;
+using frontend::ProgramEmitter;
 using frontend::Value;
 using frontend::Values;
 
@@ -20,7 +20,7 @@ constexpr double kWeightDeviation = 0.02;
 // Makes the parameters in call order. This order decides which random numbers each one gets.
 class Weights {
  public:
-  Weights(Emitter& emit, at::TensorOptions options, int64_t seed)
+  Weights(ProgramEmitter& emit, at::TensorOptions options, int64_t seed)
       : emit_(emit), options_(options), generator_(at::globalContext().defaultGenerator(options.device()).clone()) {
     generator_.set_current_seed(static_cast<uint64_t>(seed));
   }
@@ -36,7 +36,7 @@ class Weights {
     weights_[module] = emit_.parameter(module + ".weight", weight.requires_grad_());
   }
 
-  Emitter& emit_;
+  ProgramEmitter& emit_;
   at::TensorOptions options_;
   at::Generator generator_;
   std::map<std::string, Value> weights_;
@@ -44,7 +44,7 @@ class Weights {
 
 class Decoder {
  public:
-  Decoder(Emitter& emit, const DecoderSizes& sizes, at::TensorOptions options, int64_t seed)
+  Decoder(ProgramEmitter& emit, const DecoderSizes& sizes, at::TensorOptions options, int64_t seed)
       : emit_(emit), p_(sizes), width_(sizes.hidden / sizes.heads), options_(options), weights_(emit, options, seed) {}
 
   void write() {
@@ -95,23 +95,23 @@ class Decoder {
   }
 
   Value embedding(Value tokens) {
-    const Emitter::InRegion region(emit_, "emb", "Embedding");
+    const ProgramEmitter::InRegion region(emit_, "emb", "Embedding");
     return emit_.op("aten::embedding", "", {weights_.of("emb"), tokens});
   }
 
   Value linear(const std::string& path, Value x) {
-    const Emitter::InRegion region(emit_, path, "Linear");
+    const ProgramEmitter::InRegion region(emit_, path, "Linear");
     return emit_.op("aten::linear", "", {x, weights_.of(path)});
   }
 
   Value norm(const std::string& path, Value x) {
-    const Emitter::InRegion region(emit_, path, "RMSNorm");
+    const ProgramEmitter::InRegion region(emit_, path, "RMSNorm");
     const Value shape = emit_.list(c10::ListType::ofInts(), {emit_.op("aten::size", "int", {x, -1})});
     return emit_.op("aten::rms_norm", "", {x, shape, weights_.of(path), 1e-5});
   }
 
   Value block(const std::string& path, Value x) {
-    const Emitter::InRegion region(emit_, path, "Block");
+    const ProgramEmitter::InRegion region(emit_, path, "Block");
     const Value attended = attention(path + ".attn", norm(path + ".n1", x));
     x = add(x, attended);
     const Value y = norm(path + ".n2", x);
@@ -120,7 +120,7 @@ class Decoder {
   }
 
   Value attention(const std::string& path, Value x) {
-    const Emitter::InRegion region(emit_, path, "Attention");
+    const ProgramEmitter::InRegion region(emit_, path, "Attention");
     const Value b = emit_.op("aten::size", "int", {x, 0}), t = emit_.op("aten::size", "int", {x, 1});
     const auto heads = [&](const std::string& name, int64_t count) {
       const Value shape = emit_.list(c10::ListType::ofInts(), {b, t, emit_.constant(count), emit_.constant(width_)});
@@ -147,7 +147,7 @@ class Decoder {
   Value add(Value x, Value y) { return emit_.op("aten::add", "Tensor", {x, y}); }
   Value multiply(Value x, Value y) { return emit_.op("aten::mul", "Tensor", {x, y}); }
 
-  Emitter& emit_;
+  ProgramEmitter& emit_;
   const DecoderSizes& p_;
   int64_t width_;
   at::TensorOptions options_;
@@ -161,7 +161,7 @@ program::Program build_decoder(const DecoderSizes& sizes, at::ScalarType dtype, 
   program::Program program;
   program.kind = "written";
   program.regions.push_back({"", "Llama", -1});
-  Emitter emit(program);
+  ProgramEmitter emit(program);
   Decoder(emit, sizes, at::TensorOptions(dtype).device(device), seed).write();
   return program;
 }

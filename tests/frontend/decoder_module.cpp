@@ -48,7 +48,7 @@ const char* const kLoss = "torch.cross_entropy_loss(x[:, :-1].flatten(0, 1).floa
 
 class Builder {
  public:
-  Builder(const DecoderSizes& sizes, const program::ModelState& state, Form form)
+  Builder(const DecoderSizes& sizes, const program::ModelParametersAndBuffers& state, Form form)
       : p_(sizes), state_(state), form_(form) {}
 
   Module decoder(bool loss) {
@@ -128,13 +128,14 @@ class Builder {
   }
 
   const DecoderSizes& p_;
-  const program::ModelState& state_;
+  const program::ModelParametersAndBuffers& state_;
   Form form_;
 };
 
 }  // namespace
 
-Module decoder_module(const DecoderSizes& sizes, const program::ModelState& state, Form form, bool loss) {
+Module decoder_module(const DecoderSizes& sizes, const program::ModelParametersAndBuffers& state, Form form,
+                      bool loss) {
   return Builder(sizes, state, form).decoder(loss);
 }
 

@@ -14,7 +14,7 @@ enum class Form {
 };
 
 // The module has copies of the weights and buffers. With `loss`, forward returns the next-token loss instead of logits.
-torch::jit::Module decoder_module(const DecoderSizes& sizes, const program::ModelState& state, Form form,
+torch::jit::Module decoder_module(const DecoderSizes& sizes, const program::ModelParametersAndBuffers& state, Form form,
                                   bool loss = false);
 
 }  // namespace memtune::tests

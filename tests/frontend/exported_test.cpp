@@ -51,10 +51,10 @@ json node(const std::string& target, const List& inputs, const List& outputs) {
   return {{"target", target}, {"inputs", inputs}, {"outputs", outputs}, {"metadata", json::object()}};
 }
 
-LoweringOptions source_of(const Archive& archive, const test::ScratchFolder& folder) {
+ModelSourceAndLoweringOptions source_of(const Archive& archive, const test::ScratchFolder& folder) {
   const auto path = folder.path / "model.pt2";
   std::ofstream(path, std::ios::binary) << archive.archive();
-  LoweringOptions source;
+  ModelSourceAndLoweringOptions source;
   source.model.path = path;
   return source;
 }
@@ -70,7 +70,7 @@ at::Tensor run(const Archive& archive, const at::Tensor& x) {
   return answer.isTensor() ? answer.toTensor() : answer.toGenericDict().begin()->value().toTensor();
 }
 
-std::string refusal(const LoweringOptions& source) {
+std::string refusal(const ModelSourceAndLoweringOptions& source) {
   try {
     lower(source);
   } catch (const UsageError& error) {
@@ -332,7 +332,7 @@ TEST_CASE("a number input has the sample's value or the given one and a fixed on
   const at::Tensor x = at::ones({2, 4});
   CHECK(at::equal(run(archive, x), at::linear(x, weight()) * 5));
   const test::ScratchFolder folder;
-  LoweringOptions source = source_of(archive, folder);
+  ModelSourceAndLoweringOptions source = source_of(archive, folder);
   source.model.arguments = {"flag=0"};
   CHECK(refusal(source) == "--input flag=0: the export fixed it; export the model again with another");
   source.model.arguments = {"stepz=1"};
@@ -393,7 +393,7 @@ TEST_CASE("an archive without trainable parameters or with other dtypes than req
   larger.weight()["sizes"][0]["as_int"] = 4;
   CHECK(refusal(larger) == "it is damaged or cut off: 'up.weight' is larger than its record");
   const test::ScratchFolder folder;
-  LoweringOptions source = source_of({}, folder);
+  ModelSourceAndLoweringOptions source = source_of({}, folder);
   source.dtype = "bfloat16";
   CHECK(refusal(source).starts_with(
       "--dtype bfloat16: an exported program keeps the dtypes it has; 'up.weight' is float32"));

@@ -26,7 +26,7 @@ struct Model {
     at::manual_seed(1);
     table = at::randn({13, 8}).requires_grad_();
     weight = at::randn({13, 8}).requires_grad_();
-    Emitter emit(program);
+    ProgramEmitter emit(program);
     const Value ids = emit.input("input_ids");
     const Value x = emit.op("aten::embedding", "", {emit.parameter("table", table), ids});
     const Value y = emit.op("aten::linear", "", {x, emit.parameter("head.weight", weight)});
@@ -45,13 +45,13 @@ struct Model {
   }
 };
 
-Value itself(Emitter&, Value y) { return y; }
+Value itself(ProgramEmitter&, Value y) { return y; }
 
 TEST_CASE("dpo refuses other implementations and unknown changes of logits") {
   const Model straight(itself);
   CHECK_THROWS_WITH_AS(straight.train({Kind::fused, 0}, LossKind::dpo),
                        "--loss-impl chunked and fused are for --loss next_token and causal_lm, not dpo", UsageError);
-  const Model squashed([](Emitter& emit, Value y) { return emit.op("aten::tanh", "", {y}); });
+  const Model squashed([](ProgramEmitter& emit, Value y) { return emit.op("aten::tanh", "", {y}); });
   CHECK_THROWS_WITH_AS(
       squashed.train({}, LossKind::dpo),
       "--loss dpo: the model's logits are neither scaled nor capped as TRL does; it needs a linear layer at the "
@@ -71,7 +71,7 @@ TEST_CASE("chunked and fused losses equal the plain loss with any ops between th
   const Model straight(itself);
   check_same(straight, LossKind::causal_lm);
   check_same(straight, LossKind::next_token);
-  check_same(Model([](Emitter& emit, Value y) {
+  check_same(Model([](ProgramEmitter& emit, Value y) {
                y = emit.op("aten::tanh", "", {emit.op("aten::div", "Scalar", {y, 3.0})});
                return emit.op("aten::mul", "Scalar", {y, 3.0});
              }),
@@ -79,7 +79,7 @@ TEST_CASE("chunked and fused losses equal the plain loss with any ops between th
 }
 
 TEST_CASE("a fused loss replaces the ops of the output layer by one op") {
-  const Model model([](Emitter& emit, Value y) { return emit.op("aten::div", "Scalar", {y, 3.0}); });
+  const Model model([](ProgramEmitter& emit, Value y) { return emit.op("aten::div", "Scalar", {y, 3.0}); });
   const Program program = with_loss(model.program, LossKind::causal_lm, "input_ids", "", {Kind::fused, 0});
   std::vector<std::string> names;
   for (const program::Op& op : program.body.ops) names.push_back(op.name);
@@ -94,15 +94,15 @@ void check_refused(const Model& model, const char* reason, LossKind loss = LossK
 }
 
 TEST_CASE("the error says why a loss cannot take over the output layer") {
-  check_refused(Model([](Emitter& emit, Value y) {
+  check_refused(Model([](ProgramEmitter& emit, Value y) {
                   return emit.op("aten::softmax", "int", {y, -1});
                 }),
                 "aten::softmax lies between");
-  check_refused(Model([](Emitter& emit, Value y) {
+  check_refused(Model([](ProgramEmitter& emit, Value y) {
                   return emit.op("aten::mul", "Tensor", {y, y});
                 }),
                 "aten::mul lies between");
-  check_refused(Model([](Emitter& emit, Value y) {
+  check_refused(Model([](ProgramEmitter& emit, Value y) {
                   return emit.unpack_list(emit.op("aten::chunk", "", {y, 1, 0}), 1)[0];
                 }),
                 "they come out of a prim::ListUnpack");
@@ -110,7 +110,7 @@ TEST_CASE("the error says why a loss cannot take over the output layer") {
 }
 
 TEST_CASE("logits that another op reads cannot be taken over by a loss") {
-  const Model model([](Emitter& emit, Value y) {
+  const Model model([](ProgramEmitter& emit, Value y) {
     emit.op("aten::mean", "", {y});
     return y;
   });

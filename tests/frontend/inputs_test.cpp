@@ -12,7 +12,7 @@
 
 #include "core/base/error.h"
 #include "core/model/frontend/columns.h"
-#include "core/model/frontend/requested_input_specs.h"
+#include "core/model/frontend/requested_input_specs_and_tensors.h"
 #include "core/model/frontend/torchscript/lowering.h"
 namespace memtune::frontend::inputs_test {
 namespace {
@@ -65,7 +65,7 @@ std::string refusal(const plan::TrialRequest& request, const Module& module, Los
 }
 
 std::string target_of(const plan::TrialRequest& request, LossKind loss, const Texts& names) {
-  std::vector<program::ProgramInput> inputs;
+  std::vector<program::ModelOrLossInputDeclaration> inputs;
   for (const std::string& name : names) inputs.push_back({name});
   return frontend::choose_target(request.model, request.training, loss, inputs);
 }

@@ -52,7 +52,7 @@ std::string read(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-LoweringOptions source(const std::string& path, const std::string& dtype = "") {
+ModelSourceAndLoweringOptions source(const std::string& path, const std::string& dtype = "") {
   return {{path, ""}, dtype, kCpu, 0, 0};
 }
 
@@ -176,7 +176,7 @@ TEST_CASE("a dtype that weights cannot have is refused") {
 
 TEST_CASE("tied parameters are listed once") {
   Folder folder;
-  const program::ModelState state = load(save(folder, tied())).state;
+  const program::ModelParametersAndBuffers state = load(save(folder, tied())).state;
   REQUIRE(state.parameters.size() == 2);
   CHECK(state.parameters[0].first == "weight");
   CHECK(state.parameters[1].first == "fixed");

@@ -24,7 +24,7 @@ Program lowered(const Module& module, const std::vector<std::string>& arguments 
   return with_loss(lower_module(module, c10::kCPU, arguments), LossKind::none, "");
 }
 
-int count(const program::Body& body, const std::string& name) {
+int count(const program::ProgramOrControlFlowBody& body, const std::string& name) {
   int found = 0;
   for (const program::Op& op : body.ops) found += op.name == name;
   return found;

@@ -9,9 +9,9 @@
 #include <fstream>
 
 #include "core/base/error.h"
-#include "core/model/frontend/emitter.h"
 #include "core/model/frontend/front_end.h"
 #include "core/model/frontend/loss.h"
+#include "core/model/frontend/program_emitter.h"
 #include "core/model/frontend/torchscript/lowering.h"
 #include "core/model/program/interpreter.h"
 #include "core/model/quantized/int8.h"
@@ -41,7 +41,7 @@ size_t count(const Program& program, const std::string& name) {
 struct Folder : test::ScratchFolder {
   explicit Folder(const std::string& config = kConfig) { std::ofstream(path / "config.json") << config; }
   Program lowered(const std::string& load_in) const {
-    LoweringOptions source;
+    ModelSourceAndLoweringOptions source;
     source.model.path = (path / "config.json").string();
     source.dtype = "bfloat16";
     source.load_in = load_in;
@@ -144,11 +144,11 @@ TEST_CASE("a TorchScript layer that runs twice is quantized once and its whole w
 
 TEST_CASE("a subclass of Linear stays whole beside a Linear") {
   Program program;
-  Emitter emit(program);
+  ProgramEmitter emit(program);
   Value x = emit.input("x");
   for (const char* type : {"Linear", "FalconLinear", "Linear"}) {
     const std::string name = std::to_string(program.regions.size());
-    const Emitter::InRegion region(emit, name, type);
+    const ProgramEmitter::InRegion region(emit, name, type);
     x = emit.op("aten::linear", "", {x, emit.parameter(name + ".weight", at::ones({64, 64}).requires_grad_())});
   }
   emit.answer(x);

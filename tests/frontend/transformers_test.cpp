@@ -10,7 +10,7 @@
 #include "core/base/error.h"
 #include "core/model/frontend/front_end.h"
 #include "core/model/frontend/inputs.h"
-#include "core/model/frontend/requested_input_specs.h"
+#include "core/model/frontend/requested_input_specs_and_tensors.h"
 #include "core/model/frontend/transformers/transformers_front_end.h"
 #include "core/model/frontend/transformers/weights.h"
 #include "core/model/program/embeddings.h"
@@ -25,8 +25,8 @@ const char* const kConfig = R"({"model_type": "mistral", "vocab_size": 50, "hidd
 
 struct Place : test::ScratchFolder {
   Place() { std::ofstream(path / "config.json") << kConfig; }
-  LoweringOptions source(int64_t seed = 0) const {
-    LoweringOptions result;
+  ModelSourceAndLoweringOptions source(int64_t seed = 0) const {
+    ModelSourceAndLoweringOptions result;
     result.model.path = (path / "config.json").string();
     result.seed = seed;
     return result;
@@ -40,7 +40,7 @@ struct Place : test::ScratchFolder {
   void write_weights(const std::string& name, std::vector<int64_t> shape) const {
     write_weights({{name, safetensors::Dtype::f32, std::move(shape)}});
   }
-  void write_weights(const std::vector<safetensors::TensorSpec>& specs,
+  void write_weights(const std::vector<safetensors::TensorNameDtypeAndShape>& specs,
                      const std::string& file = "model.safetensors") const {
     safetensors::Header header;
     header.entries = safetensors::lay_out(specs);
@@ -57,11 +57,11 @@ at::Tensor parameter(const program::Program& program, const std::string& name) {
 
 TEST_CASE("a model of embeddings has no head, so adapters take its last linear layer") {
   const Place place;
-  LoweringOptions source = place.source();
+  ModelSourceAndLoweringOptions source = place.source();
   source.lora = "r=2";
   const char* const last = "base_model.model.model.layers.1.mlp.down_proj.lora_A.weight";
   CHECK(parameter(lower(source), last).defined());
-  source.head = HeadKind::embedding;
+  source.head = ModelOutputHeadKind::embedding;
   const program::Program program = lower(source);
   CHECK(parameter(program, last).defined());
   CHECK_FALSE(parameter(program, "lm_head.weight").defined());
@@ -73,8 +73,8 @@ TEST_CASE("a model of embeddings has no head, so adapters take its last linear l
 
 TEST_CASE("a reward model gets its score beside the weights of a language model") {
   const Place place;
-  LoweringOptions source = place.source();
-  source.head = HeadKind::score;
+  ModelSourceAndLoweringOptions source = place.source();
+  source.head = ModelOutputHeadKind::score;
   const program::Program program = lower(source);
   CHECK(parameter(program, "score.weight").sizes() == at::IntArrayRef{1, 16});
   CHECK_FALSE(parameter(program, "lm_head.weight").defined());
@@ -97,7 +97,7 @@ TEST_CASE("weights in host memory have the values of those on the device") {
   const Place place;
   place.write_config(18);
   for (const char* const load_in : {"", "4bit", "8bit"}) {
-    LoweringOptions source = place.source();
+    ModelSourceAndLoweringOptions source = place.source();
     source.load_in = load_in;
     source.lora = "r=2";
     const program::Program plain = lower(source);
@@ -124,14 +124,14 @@ TEST_CASE("an adapter's file may have weights of the model that wait in host mem
   std::ofstream(place.path / "adapter_config.json")
       << R"({"peft_type": "LORA", "r": 2, "target_modules": ["up_proj"]})";
   const std::string saved = "base_model.model.model.layers.";
-  std::vector<safetensors::TensorSpec> specs = {
+  std::vector<safetensors::TensorNameDtypeAndShape> specs = {
       {saved + "0.mlp.up_proj.base_layer.weight", safetensors::Dtype::f32, {24, 16}}};
   for (int i = 0; i < 18; ++i) {
     specs.push_back({saved + std::to_string(i) + ".mlp.up_proj.lora_A.weight", safetensors::Dtype::f32, {2, 16}});
     specs.push_back({saved + std::to_string(i) + ".mlp.up_proj.lora_B.weight", safetensors::Dtype::f32, {24, 2}});
   }
   place.write_weights(specs, "adapter_model.safetensors");
-  LoweringOptions source = place.source();
+  ModelSourceAndLoweringOptions source = place.source();
   source.lora = place.path.string();
   source.weights_on_host = true;
   const program::Program program = lower(source);
@@ -144,7 +144,7 @@ TEST_CASE("an adapter's file may have weights of the model that wait in host mem
 
 TEST_CASE("weights have the requested dtype and modules have the names of transformers") {
   const Place place;
-  LoweringOptions source = place.source();
+  ModelSourceAndLoweringOptions source = place.source();
   source.dtype = "bfloat16";
   const program::Program program = lower(source);
   for (const auto& [name, tensor] : program.state.parameters) CHECK((tensor.scalar_type() == at::kBFloat16));
@@ -163,16 +163,16 @@ TEST_CASE("embedding tables are the parameters that embedding ops read") {
 
 TEST_CASE("without a dtype in the config the first floating weight by name decides") {
   const Place place;
-  std::vector<safetensors::TensorSpec> specs = {{"a counter", safetensors::Dtype::i64, {2}}};
+  std::vector<safetensors::TensorNameDtypeAndShape> specs = {{"a counter", safetensors::Dtype::i64, {2}}};
   for (const auto& [name, tensor] : lower(place.source()).state.parameters)
     specs.push_back(
         {name, name == "lm_head.weight" ? safetensors::Dtype::f16 : safetensors::Dtype::bf16, tensor.sizes().vec()});
   place.write_weights(specs);
-  const auto type_of = [](const LoweringOptions& source) {
+  const auto type_of = [](const ModelSourceAndLoweringOptions& source) {
     return parameter(lower(source), "model.norm.weight").scalar_type();
   };
   CHECK((type_of(place.source()) == at::kHalf));
-  LoweringOptions source = place.source();
+  ModelSourceAndLoweringOptions source = place.source();
   source.dtype = "float32";
   CHECK((type_of(source) == at::kFloat));
 }
@@ -223,8 +223,8 @@ TEST_CASE("a sequence that fills the sliding window is refused") {
 }
 
 // Only CUDA has the kernel, but its arguments can be checked on a CPU.
-LoweringOptions flash(const Place& place) {
-  LoweringOptions source = place.source();
+ModelSourceAndLoweringOptions flash(const Place& place) {
+  ModelSourceAndLoweringOptions source = place.source();
   source.attention = "flash-varlen";
   source.dtype = "bfloat16";
   source.pack = true;
@@ -232,7 +232,7 @@ LoweringOptions flash(const Place& place) {
   return source;
 }
 
-plan::TrialRequest packed_request(const LoweringOptions& source) {
+plan::TrialRequest packed_request(const ModelSourceAndLoweringOptions& source) {
   plan::TrialRequest request;
   request.model.path = source.model.path;
   request.training.pack = source.pack;
@@ -271,10 +271,10 @@ TEST_CASE("flash-varlen gets the document ends and the longest length and a wind
 
 TEST_CASE("configurations that flash-varlen has no kernel for are refused") {
   const Place place;
-  const auto check = [&](const LoweringOptions& source, const char* what) {
+  const auto check = [&](const ModelSourceAndLoweringOptions& source, const char* what) {
     CHECK_THROWS_WITH_AS(lower(source), doctest::Contains(what), UsageError);
   };
-  LoweringOptions source = flash(place);
+  ModelSourceAndLoweringOptions source = flash(place);
   source.pack = false;
   check(source, "--attention flash-varlen goes with --pack");
   source = flash(place);
@@ -295,7 +295,7 @@ TEST_CASE("a softmax that keeps its dtype in transformers names that dtype under
             "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 1, "rms_norm_eps": 1e-5,
             "num_local_experts": 4, "num_experts_per_tok": 2, "layer_types": ["full_attention"],
             "max_position_embeddings": 64, "rope_theta": 10000.0, "hidden_act": "silu"})";
-  LoweringOptions source = place.source();
+  ModelSourceAndLoweringOptions source = place.source();
   source.dtype = source.autocast = "bfloat16";
   source.attention = "eager";
   const program::Program program = lower(source);
@@ -310,7 +310,7 @@ TEST_CASE("a softmax that keeps its dtype in transformers names that dtype under
 
 TEST_CASE("padded rows have a mask and labels that are ignored at padding") {
   const Place place;
-  LoweringOptions source = place.source();
+  ModelSourceAndLoweringOptions source = place.source();
   source.padded = true;
   const program::Program model = lower(source);
   plan::TrialRequest request = packed_request(source);
@@ -330,12 +330,12 @@ TEST_CASE("padded rows have a mask and labels that are ignored at padding") {
 
 TEST_CASE("a mask without padding is refused because attention without a mask differs") {
   const Place place;
-  LoweringOptions source = place.source();
+  ModelSourceAndLoweringOptions source = place.source();
   source.padded = true;
   const program::Program model = lower(source);
   safetensors::Header header;
-  const std::vector<safetensors::TensorSpec> specs = {{"attention_mask", safetensors::Dtype::i64, {1, 2}},
-                                                      {"input_ids", safetensors::Dtype::i64, {1, 2}}};
+  const std::vector<safetensors::TensorNameDtypeAndShape> specs = {{"attention_mask", safetensors::Dtype::i64, {1, 2}},
+                                                                   {"input_ids", safetensors::Dtype::i64, {1, 2}}};
   header.entries = safetensors::lay_out(specs);
   const std::vector<int64_t> numbers = {1, 1, 3, 4};
   std::ofstream(place.path / "inputs.safetensors", std::ios::binary)

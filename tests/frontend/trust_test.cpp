@@ -37,7 +37,7 @@ struct Bench {
   }
 
   program::Program lower(bool trusted = false) const {
-    frontend::LoweringOptions source;
+    frontend::ModelSourceAndLoweringOptions source;
     source.model.path = path;
     source.model.trusted = trusted;
     return frontend::lower(source);

@@ -36,11 +36,11 @@
 #include "core/answer/result/save_interval.h"
 #include "core/answer/run/run_directory.h"
 #include "core/answer/trainer/config_check.h"
+#include "core/answer/trainer/editable_user_trainer_settings.h"
 #include "core/answer/trainer/python_plan_data.h"
 #include "core/answer/trainer/toml_text.h"
 #include "core/answer/trainer/trainer_batch_and_save_keys.h"
 #include "core/answer/trainer/trainer_profile.h"
-#include "core/answer/trainer/user_trainer_settings.h"
 #include "core/answer/trainer/yaml_text.h"
 #include "core/base/bytes.h"
 #include "core/base/error.h"
@@ -50,26 +50,26 @@
 #include "core/base/text.h"
 #include "core/base/utf8.h"
 #include "core/engine/state/state_manifest.h"
-#include "core/measure/attach/outcome.h"
 #include "core/measure/attach/records.h"
+#include "core/measure/attach/trial_outcome.h"
 #include "core/model/adapter/lora_config.h"
 #include "core/model/pt2/parsed_pt2_program.h"
 #include "core/model/pt2/pickle.h"
 #include "core/model/pt2/pt2_archive.h"
 #include "core/model/pt2/pt2_sample_input.h"
 #include "core/model/safetensors/header.h"
-#include "core/model/source/builtin_model.h"
+#include "core/model/source/builtin_model_config_and_input_shape.h"
 #include "core/model/source/detected_model_format.h"
 #include "core/model/transformers/transformers_config.h"
 #include "core/plan/facts/machine_profile.h"
 #include "core/plan/planner/costs_without_recompute.h"
-#include "core/plan/planner/machine_scaled_cost_range.h"
+#include "core/plan/planner/other_machine_step_cost_range.h"
 #include "core/plan/planner/planner.h"
 #include "core/plan/planner/step_predictor.h"
 #include "core/plan/request/reference_file.h"
 #include "core/plan/request/resumable_training_request.h"
 #include "core/plan/request/trial_request.h"
-#include "core/plan/rules/plan_file.h"
+#include "core/plan/rules/hand_written_plan_file.h"
 #include "core/plan/rules/strategy.h"
 #include "core/plan/strategy/block_set.h"
 #include "core/plan/strategy/strategy.h"
@@ -77,11 +77,11 @@
 #include "core/record/trace/bounds.h"
 #include "core/record/trace/file.h"
 #include "core/record/trace/resident_values.h"
-#include "core/record/trace/step_time_breakdown.h"
-#include "core/sweep/directory/journal.h"
-#include "core/sweep/launch/launch_info.h"
+#include "core/record/trace/step_device_time_breakdown.h"
+#include "core/sweep/directory/sweep_trial_journal.h"
+#include "core/sweep/launch/launcher_rank_environment.h"
 #include "core/sweep/ranks/rank_traces.h"
-#include "core/sweep/trials/trial_frame_reader.h"
+#include "core/sweep/trials/trial_output_frame_parser.h"
 
 using namespace memtune;
 using nlohmann::json;
@@ -130,19 +130,19 @@ void print_all(const report::Report& report) {
   report::diff_json(rows);
   findings::variant_findings(report.rows);
   for (const char* name : {"axolotl", "torchtitan"})
-    for (const result::TrialRow& row : report.rows) try {
+    for (const result::TrialResultRow& row : report.rows) try {
         trainer::export_config(name, row, report);
       } catch (const Error&) {
       }
 }
 
 // As several ranks, as several rounds, and compared with itself.
-void use(const result::Measurement& measurement) {
-  const std::vector<result::Measurement> ranks(3, measurement);
-  const result::Measurement all = result::merge_ranks(ranks);
+void use(const result::TrialMeasurement& measurement) {
+  const std::vector<result::TrialMeasurement> ranks(3, measurement);
+  const result::TrialMeasurement all = result::merge_ranks(ranks);
   result::ratio_of(measurement, all);
   result::compare_losses(measurement, all);
-  result::Measurement rounds;
+  result::TrialMeasurement rounds;
   for (size_t round = 0; round < 3; ++round) result::add_round(round, measurement, {}, rounds);
   json(all).dump();
   json(rounds).dump();
@@ -153,15 +153,15 @@ void use(const result::ResumableTrainingResult& training) {
   json(result::merge_ranks(ranks)).dump();
 }
 
-void use(const result::StateSaveMeasurement& save) {
-  const std::vector<result::StateSaveMeasurement> ranks(3, save);
+void use(const result::StateSaveModeMeasurement& save) {
+  const std::vector<result::StateSaveModeMeasurement> ranks(3, save);
   result::advise(result::merge_ranks(ranks), save.step_ms, 3600);
 }
 
 template <typename Other>
 void use(const Other&) {}
 
-void use(const trace::Trace& trace, const result::Measurement& measurement) {
+void use(const trace::Trace& trace, const result::TrialMeasurement& measurement) {
   report::perfetto(trace);
   report::memory_snapshot(trace);
   report::memory_chart(trace, int64_t{1} << 34);
@@ -192,8 +192,8 @@ std::string with_right_checks(std::string trace) {
   return trace;
 }
 
-result::TrialRow small_row() {
-  result::TrialRow row{{}, false, true, {}, {}};
+result::TrialResultRow small_row() {
+  result::TrialResultRow row{{}, false, true, {}, {}};
   row.measurement.strategy = "none";
   row.measurement.step_ms = result::summarize({9, 10, 11});
   row.measurement.peak_bytes = {1 << 30, 1 << 30, 1 << 30};
@@ -205,7 +205,7 @@ void read_trace(const std::string& input) {
   const std::string whole = with_right_checks(input);
   const fs::path path = folder().file("trace", whole);
   trace::Trace trace = trace::read_trace(path).trace;
-  const result::TrialRow row = small_row();
+  const result::TrialResultRow row = small_row();
   use(trace, row.measurement);
   report::Report report;
   report.rows = {row};
@@ -240,7 +240,7 @@ plan::ProgramFacts small_facts() {
 
 void read_plan_file(const std::string& input) {
   static const plan::ProgramFacts facts = small_facts();
-  plan::PlanFile(folder().file("plan.json", input)).make_plan(facts);
+  plan::HandWrittenPlanFile(folder().file("plan.json", input)).make_plan(facts);
 }
 
 void read_profile(const std::string& input) { model::parse_model_profile("profile", input); }
@@ -289,12 +289,12 @@ void read_pt2_archive(const std::string& input) {
 
 // Accepted costs must be written as they were read, and must allow the simulation of a plan.
 void read_costs(const std::string& input) {
-  const auto costs = parse_json(input).get<plan::RecordedOpCosts>();
-  if (json(costs).get<plan::RecordedOpCosts>() != costs) std::abort();
+  const auto costs = parse_json(input).get<plan::RecordedStepCosts>();
+  if (json(costs).get<plan::RecordedStepCosts>() != costs) std::abort();
   plan::ProgramFacts facts;
   int ops = 0;
-  for (const plan::RecordedOpCosts::Run& run : costs.runs) ops = std::max(ops, run.op + 1);
-  for (const plan::OpPlacement& placement : costs.plan.placements)
+  for (const plan::RecordedStepCosts::Run& run : costs.runs) ops = std::max(ops, run.op + 1);
+  for (const plan::OpActivationPlacements& placement : costs.plan.placements)
     ops = std::max(ops, std::min(placement.op, 1000) + 1);
   if (ops > 1000) return;
   facts.owner = {-1};
@@ -310,7 +310,7 @@ void read_costs(const std::string& input) {
   constexpr plan::TensorPlacement kPlaces[] = {plan::TensorPlacement::recompute, plan::TensorPlacement::host,
                                                plan::TensorPlacement::keep};
   for (int op = 0; op < ops; ++op) plan.placements.push_back({op, "", {kPlaces[op % 3]}, kPlaces[op / 3 % 3]});
-  const plan::RecordedOpCosts kept = planner::costs_without_recompute(facts, costs);
+  const plan::RecordedStepCosts kept = planner::costs_without_recompute(facts, costs);
   planner::StepPredictor(facts, kept).predict(plan);
   const planner::Planner planner(facts, kept);
   const int64_t most = planner.predict({}).peak_bytes, least = planner.least_memory({}, "").predicted.peak_bytes;
@@ -344,9 +344,9 @@ void read_report(const std::string& input) { print_all(report::from_json_text(in
 
 void read_measurement(const std::string& input) {
   report::Report report;
-  report.rows.push_back({parse_json(input).get<result::Measurement>(), false, false, {}, {}});
+  report.rows.push_back({parse_json(input).get<result::TrialMeasurement>(), false, false, {}, {}});
   use(report.rows[0].measurement);
-  report.recommendation = recommend(report.rows, int64_t{1} << 34, result::Goal::throughput);
+  report.recommendation = recommend(report.rows, int64_t{1} << 34, result::RecommendationGoal::throughput);
   mark_rows(report.rows, report.recommendation);
   print_all(report);
 }
@@ -357,9 +357,9 @@ void read_journal(const std::string& input) {
   for (const std::string& line : split(input, '\n'))
     text += line.starts_with('!') ? line.substr(1) + "\n" : hash_hex(line).substr(0, 16) + " " + line + "\n";
   const fs::path path = folder().file("journal", text);
-  sweep::Journal{path};
+  sweep::SweepTrialJournal{path};
   const std::string repaired = read_file(path);
-  sweep::Journal{path};
+  sweep::SweepTrialJournal{path};
   if (read_file(path) != repaired) std::abort();  // a repaired journal needs no repair
 }
 
@@ -408,7 +408,7 @@ void read_words(const std::string& input) {
 }
 
 void read_frames(const std::string& input) {
-  sweep::TrialFrameReader reader([](const sweep::TrialProgress&) {});
+  sweep::TrialOutputFrameParser reader([](const sweep::TrialProgress&) {});
   reader.add(input.substr(0, input.size() / 2));
   reader.add(input.substr(input.size() / 2));
   reader.add("\n");
@@ -447,7 +447,7 @@ void read_yaml_text(const std::string& text) {
   trainer::lines_of_yaml(put, "x").line_of(path);
   if (trainer::read_whole_yaml(trainer::put_in_yaml(put, path, std::nullopt, "x"), "x").at("a").contains("b"))
     std::abort();
-  if (!json::accept(text) || !parse_json(text, DuplicateKeyPolicy::refused).is_object()) return;
+  if (!json::accept(text) || !parse_json(text, JsonDuplicateKeyPolicy::refused).is_object()) return;
   if (parse_json(trainer::put_in_json(text, path, json(7), "x")).at("a").at("b") != json(7)) std::abort();
 }
 
@@ -503,7 +503,7 @@ void read_records(const std::string& input) {
   report::Report report;
   report.rows.push_back(attach::make_result(settings, reader, ending).row);
   use(report.rows[0].measurement);
-  for (const result::StateSaveMeasurement& save : report.rows[0].saves) use(save);
+  for (const result::StateSaveModeMeasurement& save : report.rows[0].saves) use(save);
   print_all(report);
 }
 
@@ -517,12 +517,13 @@ void read_own_config(const std::string& input) {
   const std::vector<std::string> words = split(input.substr(std::min(end + 3, input.size())), '\n');
   const trainer::TrainerProfile& profile = text.starts_with('{') ? json : yaml;
   const std::string name = text.starts_with('{') ? "x.json" : "x.yaml";
-  const trainer::UserTrainerSettings own(profile, text, name, words, profile.releases);
+  const trainer::EditableUserTrainerSettings own(profile, text, name, words, profile.releases);
   if (own.with({}) != text) std::abort();
   for (const trainer::SettingAxis& axis : profile.axes)
     for (const trainer::SettingAxisOption& choice : axis.choices) try {
         own.arguments(choice.changes);
-        const trainer::UserTrainerSettings changed(profile, own.with(choice.changes), name, {}, profile.releases);
+        const trainer::EditableUserTrainerSettings changed(profile, own.with(choice.changes), name, {},
+                                                           profile.releases);
         for (const auto& [key, value] : choice.changes)
           if (changed.value(key) != own.value(key, choice.changes)) std::abort();
       } catch (const UsageError&) {
@@ -551,7 +552,7 @@ void read_environment(const std::string& input) {
     const size_t equal = std::min(line.find('='), line.size());
     environment[line.substr(0, equal)] = line.substr(std::min(equal + 1, line.size()));
   }
-  const std::optional<launch::LaunchInfo> launch = launch::read_launch(environment);
+  const std::optional<launch::LauncherRankEnvironment> launch = launch::read_launch(environment);
   if (!launch) return;
   const bool right = launch->rank >= 0 && launch->rank < launch->size && launch->local_size <= launch->size &&
                      launch->port > 0 && launch->port < 65536 && !launch->host.empty();

@@ -7,8 +7,8 @@
 #include "core/base/device/device.h"
 #include "core/base/device/torch/make_device.h"
 #include "core/base/device/torch/torch_device.h"
+#include "core/measure/profiler/device_activity_profiler.h"
 #include "core/measure/profiler/doctor.h"
-#include "core/measure/profiler/profiler.h"
 
 using namespace memtune;
 using namespace memtune::device;

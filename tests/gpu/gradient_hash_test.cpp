@@ -102,7 +102,7 @@ TEST_CASE("gradients on a GPU are compared there and differences are found") {
   const test::ScratchFolder folder;
   const std::filesystem::path file = folder.path / "reference.bin";
   {
-    trial::ReferenceWriter writer(file, "none", 0.5, model(100));
+    trial::ReferenceGradientFileWriter writer(file, "none", 0.5, model(100));
     writer.repeat(0.5, model(100));
     CHECK(writer.noise().equal);
     writer.finish();

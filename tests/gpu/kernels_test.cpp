@@ -89,10 +89,10 @@ void check_same(const Trained& found, const Trained& expected) {
   CHECK(at::equal(found.second.largest.nan_to_num(-1), expected.second.largest.nan_to_num(-1)));
 }
 
-QuantizationMaps maps() { return {dynamic_map(true, cuda()), dynamic_map(false, cuda())}; }
+QuantizedMomentCodebooks maps() { return {dynamic_map(true, cuda()), dynamic_map(false, cuda())}; }
 
-void step_both(Trained& kernel, Trained& operators, const at::Tensor& gradient, const AdamWStepSettings& step) {
-  static const QuantizationMaps known = maps();
+void step_both(Trained& kernel, Trained& operators, const at::Tensor& gradient, const AdamWLearningRateAndStep& step) {
+  static const QuantizedMomentCodebooks known = maps();
   update_in_blocks(kernel.values, gradient, kernel.first, kernel.second, known, step);
   update_in_blocks_by_operators(operators.values, gradient, operators.first, operators.second, known, step);
 }
@@ -237,7 +237,7 @@ TEST_CASE("log probabilities by kernels equal the plain ones") {
   using ops::chunked_log_probs_test::Case;
   for (const int64_t vocabulary : {3, 11, 2048, 2051, 32771}) {
     CAPTURE(vocabulary);
-    for (const ops::LogitScaling& scaling : {ops::LogitScaling{}, {0.3, std::nullopt}, {2.5, 3.0}}) {
+    for (const ops::LogitScaleAndSoftcap& scaling : {ops::LogitScaleAndSoftcap{}, {0.3, std::nullopt}, {2.5, 3.0}}) {
       CAPTURE(scaling.scale);
       for (const bool biased : {false, true}) {
         Case c(3, 9, vocabulary, biased, cuda());

@@ -11,8 +11,8 @@ namespace memtune::gui_block_names_test {
 using namespace memtune;
 using trace::MemoryOwnerKind;
 using trace::Pass;
-using trace::RegionId;
-using trace::RegionLevel;
+using trace::TraceRegionKey;
+using trace::TraceRegionLevel;
 
 namespace {
 
@@ -27,10 +27,10 @@ trace::Trace named(const std::string& first, const std::string& second) {
   for (uint32_t owner = 0; owner < trace.owners.size(); ++owner) trace.owned.push_back({0, owner, 1});
   trace.memory = {{0, 10}, {10, 10}};
   test::add_region(trace, test::kStep, "step", 0, 10);
-  test::add_region(trace, RegionId::of_block(0), first, 0, 2);
-  test::add_region(trace, RegionId::of_block(1, Pass::backward), second + " backward", 2, 4);
-  test::add_region(trace, RegionId::of_block(0, Pass::recompute), first + " recompute", 4, 6);
-  test::add_region(trace, {RegionLevel::head}, "head", 6, 7);
+  test::add_region(trace, TraceRegionKey::of_block(0), first, 0, 2);
+  test::add_region(trace, TraceRegionKey::of_block(1, Pass::backward), second + " backward", 2, 4);
+  test::add_region(trace, TraceRegionKey::of_block(0, Pass::recompute), first + " recompute", 4, 6);
+  test::add_region(trace, {TraceRegionLevel::head}, "head", 6, 7);
   return trace;
 }
 

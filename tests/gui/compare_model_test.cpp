@@ -51,7 +51,7 @@ TEST_CASE("a filter keeps rows that contain all its words in any case and also m
 TEST_CASE("trials of several batch sizes have the same names as in reports") {
   const memtune::test::ScratchFolder folder;
   memtune::test::MadeUpRun made(folder.path / "run");
-  memtune::result::Measurement measurement;
+  memtune::result::TrialMeasurement measurement;
   measurement.strategy = "none";
   made.add(measurement, nullptr, 4, 1024);
   Run run;
@@ -154,7 +154,7 @@ TEST_CASE("the number of stretches in a strip is limited") {
 TEST_CASE("trials of several sequence lengths are compared per token with one front for each length") {
   const memtune::test::ScratchFolder folder;
   memtune::test::MadeUpRun made(folder.path / "run");
-  for (const memtune::result::TrialRow& row : memtune::result::two_lengths())
+  for (const memtune::result::TrialResultRow& row : memtune::result::two_lengths())
     made.add(row.measurement, nullptr, {}, row.sequence);
   Run run;
   run.add(folder.path / "run");
@@ -173,7 +173,7 @@ TEST_CASE("trials of several sequence lengths are compared per token with one fr
 TEST_CASE("trials of several batch sizes are compared per sample") {
   const memtune::test::ScratchFolder folder;
   memtune::test::MadeUpRun made(folder.path / "run");
-  for (const memtune::result::TrialRow& row : memtune::result::two_batches())
+  for (const memtune::result::TrialResultRow& row : memtune::result::two_batches())
     made.add(row.measurement, nullptr, row.batch);
   Run run;
   run.add(folder.path / "run");
@@ -190,7 +190,7 @@ TEST_CASE("small models use a smaller unit in the scatter plot and in the overla
   memtune::test::MadeUpRun made(folder.path / "run");
   memtune::trace::Trace trace = memtune::test::two_blocks("none", 0, 8);
   for (auto& sample : trace.memory) sample.allocated_bytes >>= 10;  // GiB to MiB
-  memtune::result::Measurement measurement;
+  memtune::result::TrialMeasurement measurement;
   measurement.strategy = "none";
   measurement.step_ms = memtune::result::summarize({1, 2, 3});
   measurement.peak_bytes.allocated = 8 << 20;

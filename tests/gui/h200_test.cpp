@@ -46,7 +46,7 @@ TEST_CASE("a recorded sweep opens completely with its recommendation") {
     CHECK(loaded.trace.events.size() > 2000);
     CHECK(loaded.trace.lost_records == 0);
     CHECK(std::ranges::count(loaded.trace.values, "attention made it: slow to make again",
-                             &trace::TracedActivation::reason) > 0);
+                             &trace::TracedActivationPlacement::reason) > 0);
   }
 }
 

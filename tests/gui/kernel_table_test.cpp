@@ -10,7 +10,7 @@ namespace {
 
 using trace::EventKind;
 using trace::Pass;
-using trace::RegionId;
+using trace::TraceRegionKey;
 
 constexpr int64_t kMs = 1'000'000;
 
@@ -18,9 +18,9 @@ constexpr int64_t kMs = 1'000'000;
 trace::Trace two_blocks() {
   findings::MadeUp made;
   made.step(0, 100);
-  made.region(0, 20, RegionId::of_block(0), "layers.0");
-  made.region(20, 40, RegionId::of_block(1), "layers.1");
-  made.region(40, 60, {trace::RegionLevel::head, Pass::forward}, "head");
+  made.region(0, 20, TraceRegionKey::of_block(0), "layers.0");
+  made.region(20, 40, TraceRegionKey::of_block(1), "layers.1");
+  made.region(40, 60, {trace::TraceRegionLevel::head, Pass::forward}, "head");
   made.add(EventKind::kernel, 0, 10, "matmul");
   made.add(EventKind::kernel, 10, 12, "add");
   made.add(EventKind::kernel, 20, 30, "matmul");

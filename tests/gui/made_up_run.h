@@ -17,7 +17,7 @@ using findings::MadeUp;
 // Before the last 10 ms of a step, compute waits `late` ms for a copy of the second of two activations. The memory peak
 // is `peak_gib` at 45 ms.
 inline trace::Trace two_blocks(const std::string& strategy, double late, int64_t peak_gib) {
-  using trace::EventKind, trace::Pass, trace::RegionId;
+  using trace::EventKind, trace::Pass, trace::TraceRegionKey;
   MadeUp made;
   made.trace.strategy = strategy;
   made.trace.device = "NVIDIA H200";
@@ -27,9 +27,9 @@ inline trace::Trace two_blocks(const std::string& strategy, double late, int64_t
   for (int step = 0; step < 2; ++step) {
     const double at = step * (100 + late);
     made.step(at, at + 100 + late);
-    made.region(at, at + 20, RegionId::of_block(0), "layers.0");
-    made.region(at + 20, at + 40, RegionId::of_block(1), "layers.1");
-    made.region(at + 50, at + 100 + late, RegionId::of_block(1, Pass::backward), "layers.1 backward");
+    made.region(at, at + 20, TraceRegionKey::of_block(0), "layers.0");
+    made.region(at + 20, at + 40, TraceRegionKey::of_block(1), "layers.1");
+    made.region(at + 50, at + 100 + late, TraceRegionKey::of_block(1, Pass::backward), "layers.1 backward");
     made.kernel(at, at + 90);
     made.kernel(at + 90 + late, at + 100 + late);
     if (late > 0) {
@@ -54,7 +54,7 @@ class MadeUpRun {
   }
 
   void add(const std::string& strategy, double ms, int64_t peak_gib, const trace::Trace* trace) {
-    result::Measurement m;
+    result::TrialMeasurement m;
     m.strategy = strategy;
     m.step_ms = result::summarize({ms - 1, ms, ms + 1});
     m.peak_bytes.allocated = peak_gib << 30;
@@ -64,7 +64,7 @@ class MadeUpRun {
     m.transfer.out_bytes = strategy.starts_with("offload") ? 1 << 30 : 0;
     add(m, trace);
   }
-  void add(result::Measurement m, const trace::Trace* trace, std::optional<int64_t> batch = {},
+  void add(result::TrialMeasurement m, const trace::Trace* trace, std::optional<int64_t> batch = {},
            std::optional<int64_t> sequence = {}) {
     sweep::SweepTrialEntry spec{m.strategy, batch, sequence, std::to_string(record_.trials.size()), ""};
     spec.folder = run_.new_folder(spec);
@@ -106,9 +106,9 @@ inline void write_run(const std::filesystem::path& folder) {
   run.add("offload:stream", 110, 4, &late);
   run.add("none", 100, 8, &none);
   run.add("checkpoint:full", 130, 5, nullptr);
-  result::Measurement failed;
+  result::TrialMeasurement failed;
   failed.strategy = "offload:sync";
-  failed.outcome = result::Outcome::device_oom;
+  failed.outcome = result::TrialOutcome::device_oom;
   failed.reason = "asked for 2 GiB";
   run.add(failed, nullptr);
 }

@@ -6,13 +6,14 @@
 namespace memtune::plan_model_test {
 
 using namespace memtune::gui;
-using memtune::trace::TracedActivation;
+using memtune::trace::TracedActivationPlacement;
 
 namespace {
 
 using Names = std::vector<std::string>;
 
-TracedActivation value(const std::string& block, const std::string& name, const std::string& placement, int64_t bytes) {
+TracedActivationPlacement value(const std::string& block, const std::string& name, const std::string& placement,
+                                int64_t bytes) {
   return {block.empty() ? name : block + name, block, placement, "", bytes};
 }
 
@@ -76,7 +77,7 @@ TEST_CASE("the rows of a plan file are the model's blocks whatever their names")
 }
 
 TEST_CASE("a trace without activations gives an empty grid") {
-  CHECK(make_plan_grid(std::vector<TracedActivation>{}).rows.empty());
+  CHECK(make_plan_grid(std::vector<TracedActivationPlacement>{}).rows.empty());
   CHECK(make_plan_grid(memtune::plan::Plan{}, {}).values.empty());
 }
 

@@ -18,20 +18,20 @@ inline trace::TraceEvent& add_event(trace::Trace& trace, trace::EventKind kind, 
   return trace.events.back();
 }
 
-inline void add_region(trace::Trace& trace, const trace::RegionId& region, const std::string& name, int64_t start_ns,
-                       int64_t end_ns) {
-  const auto role = region.kind == trace::RegionLevel::step ? trace::TrackRole::steps : trace::TrackRole::blocks;
+inline void add_region(trace::Trace& trace, const trace::TraceRegionKey& region, const std::string& name,
+                       int64_t start_ns, int64_t end_ns) {
+  const auto role = region.kind == trace::TraceRegionLevel::step ? trace::TrackRole::steps : trace::TrackRole::blocks;
   add_event(trace, trace::EventKind::region, {role}, name, start_ns, end_ns).region = region;
 }
 
-inline constexpr trace::RegionId kStep{trace::RegionLevel::step};
+inline constexpr trace::TraceRegionKey kStep{trace::TraceRegionLevel::step};
 inline constexpr trace::Track kCompute{trace::TrackRole::compute, 7}, kOut{trace::TrackRole::copy_out, 20},
     kIn{trace::TrackRole::copy_in, 21}, kWrite{trace::TrackRole::disk_write}, kRead{trace::TrackRole::disk_read},
     kValues{trace::TrackRole::values}, kHostOps{trace::TrackRole::ops};
 
 // Steps of 10 ms with one kept activation and one offloaded to disk. Memory peaks at 5 ms of the second step.
 inline trace::Trace small_trace(int steps = 2) {
-  using trace::EventKind, trace::MemoryOwnerKind, trace::Pass, trace::RegionId, trace::ValueId;
+  using trace::EventKind, trace::MemoryOwnerKind, trace::Pass, trace::TraceRegionKey, trace::ValueId;
   trace::Trace trace;
   trace.strategy = "offload:stream";
   trace.device = "NVIDIA H200";
@@ -43,9 +43,9 @@ inline trace::Trace small_trace(int steps = 2) {
   for (int step = 0; step < steps; ++step) {
     const int64_t at = step * 10 * kMs;
     add_region(trace, kStep, "step", at, at + 10 * kMs);
-    add_region(trace, RegionId::of_block(0), "layers.0", at, at + 4 * kMs);
-    add_region(trace, RegionId::of_block(0, Pass::backward), "layers.0 backward", at + 5 * kMs, at + 9 * kMs);
-    add_region(trace, RegionId::of_block(0, Pass::recompute), "layers.0 recompute", at + 6 * kMs, at + 7 * kMs);
+    add_region(trace, TraceRegionKey::of_block(0), "layers.0", at, at + 4 * kMs);
+    add_region(trace, TraceRegionKey::of_block(0, Pass::backward), "layers.0 backward", at + 5 * kMs, at + 9 * kMs);
+    add_region(trace, TraceRegionKey::of_block(0, Pass::recompute), "layers.0 recompute", at + 6 * kMs, at + 7 * kMs);
     add_event(trace, EventKind::kernel, kCompute, "norm", at, at + kMs);
     add_event(trace, EventKind::kernel, kCompute, "up", at + kMs, at + 2 * kMs);
     add_event(trace, EventKind::kernel, kCompute, "up backward", at + 8 * kMs, at + 9 * kMs);
@@ -80,7 +80,7 @@ inline trace::Trace trace_of_ranks(int ranks) {
 // Kernels in 40 blocks with host ops, copies of one activation per block and memory samples. The trace has about
 // `events` events.
 inline trace::Trace big_trace(size_t events) {
-  using trace::EventKind, trace::MemoryOwnerKind, trace::RegionId, trace::ValueId;
+  using trace::EventKind, trace::MemoryOwnerKind, trace::TraceRegionKey, trace::ValueId;
   constexpr int kBlocks = 40, kOps = 25;
   trace::Trace trace;
   trace.strategy = "offload:stream";
@@ -94,7 +94,7 @@ inline trace::Trace big_trace(size_t events) {
   for (int64_t at = 0; trace.events.size() < events; at += 2 * kMs) {
     const auto step_block = static_cast<uint32_t>((at / (2 * kMs)) % kBlocks);
     const std::string& region = trace.values[step_block].region;
-    add_region(trace, RegionId::of_block(static_cast<int32_t>(step_block)), region, at, at + 2 * kMs);
+    add_region(trace, TraceRegionKey::of_block(static_cast<int32_t>(step_block)), region, at, at + 2 * kMs);
     add_event(trace, EventKind::copy_out, kOut, region + " up", at, at + kMs, 64 << 20, ValueId(step_block));
     add_event(trace, EventKind::copy_in, kIn, region + " up", at + kMs, at + 2 * kMs, 64 << 20, ValueId(step_block));
     trace.owned.push_back({at, step_block + 1, int64_t{256} << 20});

@@ -55,7 +55,7 @@ int main(int /*argc*/, char** argv) try {
                               ? packed_8bit(weights)
                               : packed_4bit(weights, load_in == "4bit" ? quantized::AbsmaxFormat::quantized
                                                                        : quantized::AbsmaxFormat::plain);
-  std::vector<safetensors::TensorSpec> specs;
+  std::vector<safetensors::TensorNameDtypeAndShape> specs;
   for (const auto& [name, tensor] : tensors)
     specs.push_back({name, *frontend::dtype_of(tensor.scalar_type()), tensor.sizes().vec()});
   const safetensors::Header header{safetensors::lay_out(specs), {}};

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "core/engine/offload/offload_engine.h"
-#include "core/plan/planner/transfer_simulator.h"
+#include "core/engine/offload/activation_offload_engine.h"
+#include "core/plan/planner/device_host_copy_simulator.h"
 #include "tests/support/cpu_memory.h"
 #include "tests/support/random.h"
 #include "tests/support/simulated_device.h"
@@ -43,7 +43,7 @@ class CountingDevice final : public tests::SimulatedDevice, private tests::Watch
 // Parts of the simulator that live for one step.
 struct SimulatedStep {
   SimulatedStep(const plan::TransferSettings& settings, planner::SimulatedCachingAllocator& cache,
-                schedule::LearnedMemoryHeadroom& learned, int64_t largest_bytes)
+                schedule::LearnedMemoryHeadroomTimeline& learned, int64_t largest_bytes)
       : memory({}, cache),
         tier({}, {}, kSlab, /*power_of_two=*/settings.compatibility.power_of_two, /*last_step_bytes=*/0, clock),
         copies(settings, {kBytesAUs / 1e3, kBytesAUs / 1e3}, memory, clock, tier, learned, largest_bytes) {
@@ -52,8 +52,8 @@ struct SimulatedStep {
 
   planner::SimulatedDeviceMemory memory;
   planner::SimulatedComputeAndHostClock clock;
-  planner::SimulatedHostTier tier;
-  planner::TransferSimulator copies;
+  planner::SimulatedHostAndDiskTier tier;
+  planner::DeviceHostCopySimulator copies;
 };
 
 class Steps {
@@ -127,7 +127,7 @@ class Steps {
   void compare(const std::string& after) {
     CAPTURE(after);
     memory().update_peak();
-    const planner::TransferSimulator& simulated = simulated_->copies;
+    const planner::DeviceHostCopySimulator& simulated = simulated_->copies;
     CHECK(device_.use.allocated == memory().allocated());
     CHECK(engine_.counters().out_bytes == simulated.out_bytes());
     CHECK(engine_.counters().in_bytes == simulated.in_bytes());
@@ -241,10 +241,10 @@ class Steps {
   Random random_;
   const plan::TransferSettings settings_;
   CountingDevice device_;
-  tier::HostTier tier_;
-  OffloadEngine engine_;
+  tier::DiskSpillingActivationHostTier tier_;
+  ActivationOffloadEngine engine_;
   planner::SimulatedCachingAllocator cache_{1};
-  schedule::LearnedMemoryHeadroom learned_;
+  schedule::LearnedMemoryHeadroomTimeline learned_;
   std::unique_ptr<SimulatedStep> simulated_;
   std::vector<Value> values_;
   double started_us_ = 0;

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/engine/offload/offload_engine.h"
+#include "core/engine/offload/activation_offload_engine.h"
 #include "tests/support/queue_device.h"
 namespace memtune::offload::batches_test {
 namespace {
@@ -18,11 +18,11 @@ using device::StreamKind;
 constexpr int64_t kBytes = 1024, kFar = 1 << 20;
 
 struct Recording final : trace::ActivationEventRecorder {
-  void saved(const trace::ActivationKey&) override {}
-  void used(const trace::ActivationKey&, int) override {}
-  void begin_copies(const trace::ActivationKey&) override { ++copies; }
+  void saved(const trace::ActivationOpOutputKey&) override {}
+  void used(const trace::ActivationOpOutputKey&, int) override {}
+  void begin_copies(const trace::ActivationOpOutputKey&) override { ++copies; }
   void end_copies() override {}
-  void begin_rerun(const trace::ActivationKey&) override {}
+  void begin_rerun(const trace::ActivationOpOutputKey&) override {}
   void end_rerun() override {}
   int copies = 0;
 };
@@ -79,8 +79,8 @@ struct Engine {
   }
 
   tests::QueueDevice device{tests::QueueDevice::Compute::caller};
-  tier::HostTier tier;
-  OffloadEngine offload{device, settings(), tier, /*batch_bytes=*/4 * kBytes};
+  tier::DiskSpillingActivationHostTier tier;
+  ActivationOffloadEngine offload{device, settings(), tier, /*batch_bytes=*/4 * kBytes};
 };
 
 using Batches = std::vector<size_t>;

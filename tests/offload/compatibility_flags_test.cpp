@@ -2,7 +2,7 @@
 #include <ATen/ATen.h>
 #include <doctest/doctest.h>
 
-#include "core/engine/offload/offload_engine.h"
+#include "core/engine/offload/activation_offload_engine.h"
 #include "tests/support/queue_device.h"
 namespace memtune::offload::compatibility_flags_test {
 namespace {
@@ -55,8 +55,8 @@ struct Engine {
   }
 
   LazyDevice device;
-  tier::HostTier tier;
-  OffloadEngine offload;
+  tier::DiskSpillingActivationHostTier tier;
+  ActivationOffloadEngine offload;
   std::vector<SavedStorageLease> values;
 };
 

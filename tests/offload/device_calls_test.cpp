@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "core/engine/offload/offload_engine.h"
+#include "core/engine/offload/activation_offload_engine.h"
 #include "tests/support/simulated_device.h"
 namespace memtune::offload::device_calls_test {
 namespace {
@@ -17,10 +17,10 @@ constexpr int kValues = 32;
 // Returns the device calls of the second step. One copy takes `copy_us`, the compute per tensor one microsecond.
 tests::SimulatedDevice::Calls calls_of_a_step(int64_t batch_bytes, double copy_us) {
   tests::SimulatedDevice device(kBytes / copy_us);
-  tier::HostTier tier(device, 1 << 20, 0, nullptr);
+  tier::DiskSpillingActivationHostTier tier(device, 1 << 20, 0, nullptr);
   plan::TransferSettings settings;
   settings.min_bytes = 0;
-  OffloadEngine offload(device, settings, tier, batch_bytes);
+  ActivationOffloadEngine offload(device, settings, tier, batch_bytes);
   const auto step = [&] {
     offload.begin_step();
     std::vector<SavedStorageLease> values;

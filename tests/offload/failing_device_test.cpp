@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/engine/offload/offload_engine.h"
+#include "core/engine/offload/activation_offload_engine.h"
 namespace memtune::offload::failing_device_test {
 namespace {
 
@@ -16,7 +16,7 @@ using autograd::SavedStorageLease;
 using device::StreamKind;
 using tests::FailingDevice;
 
-void step(OffloadEngine& offload, std::vector<SavedStorageLease>& values) {
+void step(ActivationOffloadEngine& offload, std::vector<SavedStorageLease>& values) {
   offload.begin_step();
   for (int i = 0; i < 6; ++i) {
     const at::Tensor tensor = at::full({256}, i);
@@ -39,11 +39,11 @@ enum class Fails { once, for_good };
 // Runs a step to learn from and one after it. Returns whether they reached that call.
 bool strikes(int call, Fails fails, const plan::TransferSettings& settings) {
   FailingDevice device(call, fails == Fails::for_good);
-  tier::HostTier tier(device, 1 << 16, 0, nullptr);
+  tier::DiskSpillingActivationHostTier tier(device, 1 << 16, 0, nullptr);
   bool ran = false;
   {
     CAPTURE(call);
-    OffloadEngine offload(device, settings, tier, /*batch_bytes=*/2048);
+    ActivationOffloadEngine offload(device, settings, tier, /*batch_bytes=*/2048);
     std::vector<SavedStorageLease> values;  // they outlive the failure, as the graph does
     try {
       offload.begin_learning();

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "core/engine/offload/offload_engine.h"
+#include "core/engine/offload/activation_offload_engine.h"
 #include "tests/support/cpu_memory.h"
 #include "tests/support/queue_device.h"
 namespace memtune::offload::ordering_test {
@@ -143,8 +143,8 @@ class Steps {
   Random random_;
   QueueDevice device_;
   StreamOrderedMemory memory_;
-  tier::HostTier tier_;
-  OffloadEngine offload_;
+  tier::DiskSpillingActivationHostTier tier_;
+  ActivationOffloadEngine offload_;
   std::vector<Value> values_;
   int contents_ = 0, wrong_ = 0;
 };

@@ -95,7 +95,7 @@ class Case {
 
   void survey() {
     const program::BufferAndRngStateGuard restore(program_.state, device_);
-    step::OpBytesAndFlopsProfiler survey(program_, facts_, device_.type());
+    step::ForwardOpAllocationAndFlopsProfiler survey(program_, facts_, device_.type());
     const ops::AutocastScope autocast(device_.type(), this->autocast());
     const autograd::SavedTensorHooksScope hooks(&survey);
     program::Interpreter(program_).run({at::ones({4})}, &survey);
@@ -115,7 +115,7 @@ class Case {
   Answer torchscript() {
     program::NamedTensors parameters;
     for (const auto& parameter : module_.named_parameters()) parameters.emplace_back(parameter.name, parameter.value);
-    program::ModelState state;
+    program::ModelParametersAndBuffers state;
     state.object = module_._ivalue();
     state.parameters = parameters;
     const program::BufferAndRngStateGuard restore(state, device_);
@@ -129,7 +129,7 @@ class Case {
     return take(loss, parameters, module_);
   }
 
-  Answer interpreted(step::PlanExecutor* executor) {
+  Answer interpreted(step::ActivationPlanExecutor* executor) {
     const program::BufferAndRngStateGuard restore(program_.state, device_);
     at::manual_seed(0);
     if (executor) executor->begin_step();
@@ -147,7 +147,7 @@ class Case {
   Answer under(const std::string& strategy) {
     plan::Plan plan = plan::make_plan(plan::Strategy::parse(strategy), facts_);
     plan.saved_min_bytes = plan.transfer.min_bytes = 0;
-    step::PlanExecutor executor(program_, facts_, plan, test_device());
+    step::ActivationPlanExecutor executor(program_, facts_, plan, test_device());
     Answer answer = interpreted(&executor);
     reruns += executor.reruns();
     moved += executor.offload().counters().out_bytes;

@@ -17,11 +17,11 @@
 namespace memtune::ops::linear_cross_entropy_test {
 namespace {
 
-using Kind = LogitTransform::Kind;
+using Kind = LogitElementwiseOperation::Kind;
 
 struct Case {
   at::Tensor hidden, weight, bias, labels;
-  std::vector<LogitTransform> steps = {};
+  std::vector<LogitElementwiseOperation> steps = {};
 
   Case(int64_t tokens, int64_t width, int64_t vocabulary, bool biased, at::ScalarType dtype = at::kFloat) {
     at::manual_seed(static_cast<uint64_t>(tokens));
@@ -33,7 +33,7 @@ struct Case {
   }
   at::Tensor plain() const {
     at::Tensor logits = at::linear(hidden, weight, bias);
-    for (const LogitTransform& step : steps) {
+    for (const LogitElementwiseOperation& step : steps) {
       if (step.kind == Kind::multiply) logits = logits * step.factor;
       if (step.kind == Kind::divide) logits = logits / step.factor;
       if (step.kind == Kind::tanh) logits = logits.tanh();
@@ -45,7 +45,7 @@ struct Case {
     Case exact = *this;
     for (at::Tensor* leaf : {&exact.hidden, &exact.weight, &exact.bias})
       if (leaf->defined()) *leaf = leaf->detach().to(at::kDouble).requires_grad_();
-    std::erase_if(exact.steps, [](const LogitTransform& step) { return step.kind == Kind::to_float; });
+    std::erase_if(exact.steps, [](const LogitElementwiseOperation& step) { return step.kind == Kind::to_float; });
     return exact;
   }
   at::Tensor chunked(int64_t chunks) const {
@@ -100,7 +100,7 @@ void check_near(const Case::Result& ours, const Case::Result& plain, const Case&
   }
 }
 
-const std::vector<std::vector<LogitTransform>> kSteps = {
+const std::vector<std::vector<LogitElementwiseOperation>> kSteps = {
     {},
     {{Kind::multiply, 0.0625}},
     {{Kind::divide, 8}},

@@ -16,7 +16,7 @@ namespace memtune::ops::chunked_log_probs_test {
 
 struct Case {
   at::Tensor hidden, weight, bias, labels, scales;
-  LogitScaling scaling = {};
+  LogitScaleAndSoftcap scaling = {};
 
   Case(int64_t rows, int64_t length, int64_t vocabulary, bool biased, const at::TensorOptions& options = {}) {
     at::manual_seed(static_cast<uint64_t>(length));

@@ -65,8 +65,8 @@ int reruns(const OpMemoryAccessGraph& graph, const PlanDraft& draft) {
 
 // Tries to recompute every set of cheap memories of the block.
 Best try_all(const ProgramFacts& facts, const OpMemoryAccessGraph& graph) {
-  std::vector<const AllocationNode*> cheap;
-  for (const AllocationNode& memory : graph.memories())
+  std::vector<const OpOutputAllocationNode*> cheap;
+  for (const OpOutputAllocationNode& memory : graph.memories())
     if (facts.ops[memory.op].block == 0 && is_cheap(facts.ops[memory.op])) cheap.push_back(&memory);
   Best best;
   for (unsigned set = 0; set < 1u << cheap.size(); ++set) {

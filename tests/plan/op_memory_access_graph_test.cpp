@@ -9,8 +9,8 @@ namespace memtune::memory_graph_test {
 
 using namespace memtune;
 using namespace memtune::test;
-using plan::AllocationNode;
 using plan::OpMemoryAccessGraph;
+using plan::OpOutputAllocationNode;
 
 namespace {
 

@@ -11,8 +11,8 @@
 
 namespace memtune::test {
 
+using plan::OpActivationPlacements;
 using plan::OpFacts;
-using plan::OpPlacement;
 using plan::Plan;
 using plan::ProgramFacts;
 using plan::TensorPlacement;
@@ -150,7 +150,7 @@ inline std::string placed(const Plan& plan) {
     text += text.empty() ? "" : ", ";
     text += std::to_string(first) + (last > first ? "-" + std::to_string(last) : "") + " " + places;
   };
-  for (const OpPlacement& placement : plan.placements) {
+  for (const OpActivationPlacements& placement : plan.placements) {
     std::string next;
     for (TensorPlacement place : placement.outputs) next += to_string(place) + "/";
     next += to_string(placement.saved);

@@ -4,7 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "core/plan/planner/planner.h"
-#include "core/plan/planner/step_costs_with_host_waits.h"
+#include "core/plan/planner/step_costs_with_waits_for_host.h"
 #include "tests/planner/costs.h"
 
 namespace memtune::extrapolated_costs_test {
@@ -12,14 +12,14 @@ namespace memtune::extrapolated_costs_test {
 using namespace memtune;
 using namespace memtune::test;
 using planner::BatchExtrapolatedCostRange;
+using planner::BatchSizeAndRecordedCosts;
 using planner::Planner;
-using planner::RecordedCostsAtBatchSize;
 
 namespace {
 
 constexpr double kFixedMs = 0.2;  // of each op, at every batch
 
-RecordedCostsAtBatchSize recorded(int64_t batch) {
+BatchSizeAndRecordedCosts recorded(int64_t batch) {
   const ProgramFacts facts = decoder_at(batch);
   std::vector<double> ms = decoder_ms(facts);
   for (double& one : ms) one += kFixedMs;
@@ -29,12 +29,12 @@ RecordedCostsAtBatchSize recorded(int64_t batch) {
 }  // namespace
 
 TEST_CASE("two batches give the exact memory of any other and its time if that is linear") {
-  const RecordedCostsAtBatchSize two = recorded(2), four = recorded(4);
+  const BatchSizeAndRecordedCosts two = recorded(2), four = recorded(4);
   for (const int64_t batch : {1, 2, 3, 4, 6, 16}) {
     CAPTURE(batch);
     const std::optional<BatchExtrapolatedCostRange> paper = planner::costs_at_batch(four, two, batch, 1);
     REQUIRE(paper);
-    const RecordedCostsAtBatchSize real = recorded(batch);
+    const BatchSizeAndRecordedCosts real = recorded(batch);
     REQUIRE(paper->likely.values == real.costs.values);
     for (size_t i = 0; i < real.costs.runs.size(); ++i) {
       REQUIRE(paper->likely.runs[i].before_bytes == real.costs.runs[i].before_bytes);
@@ -52,9 +52,9 @@ TEST_CASE("two batches give the exact memory of any other and its time if that i
 }
 
 TEST_CASE("plans from costs predicted from two batches equal those from a recording") {
-  const RecordedCostsAtBatchSize two = recorded(2), four = recorded(4), eight = recorded(8);
+  const BatchSizeAndRecordedCosts two = recorded(2), four = recorded(4), eight = recorded(8);
   const ProgramFacts real = decoder_at(8);
-  RecordedCostsAtBatchSize paper{8, planner::costs_at_batch(two, four, 8, 1)->likely};
+  BatchSizeAndRecordedCosts paper{8, planner::costs_at_batch(two, four, 8, 1)->likely};
   const ProgramFacts facts = planner::facts_at_batch(decoder_at(2), two, paper);
   for (size_t op = 0; op < real.ops.size(); ++op) {
     CHECK(facts.ops[op].output_bytes == real.ops[op].output_bytes);
@@ -63,7 +63,7 @@ TEST_CASE("plans from costs predicted from two batches equal those from a record
   const Planner on_paper(facts, paper.costs), on_record(real, eight.costs);
   const int64_t least = on_record.least_memory({}, "").predicted.peak_bytes;
   CHECK(on_paper.least_memory({}, "").predicted.peak_bytes == least);
-  const planner::PlanLimits limits{(least + on_record.predict({}).peak_bytes) / 2, 0};
+  const planner::PlanMemoryBudgets limits{(least + on_record.predict({}).peak_bytes) / 2, 0};
   const auto plan = on_paper.plan(limits, "plan");
   REQUIRE(plan);
   CHECK(on_record.predict(plan->plan).peak_bytes == plan->predicted.peak_bytes);
@@ -71,13 +71,13 @@ TEST_CASE("plans from costs predicted from two batches equal those from a record
 
 TEST_CASE("a step that the host bounds takes as long at a smaller batch") {
   const auto issued = [](int64_t batch) {
-    RecordedCostsAtBatchSize one = recorded(batch);
+    BatchSizeAndRecordedCosts one = recorded(batch);
     one.costs.issue.runs.assign(one.costs.runs.size(), {5, false});
     one.costs.issue.moments.assign(one.costs.moments.size(), {0, false});
     one.costs.step_ms = planner::issue_step(one.costs).step_ms;
     return one;
   };
-  const RecordedCostsAtBatchSize four = issued(4), eight = issued(8);
+  const BatchSizeAndRecordedCosts four = issued(4), eight = issued(8);
   for (const int64_t batch : {6, 5}) {
     const auto between = planner::costs_at_batch(four, eight, batch, 1);
     REQUIRE(between);
@@ -89,8 +89,8 @@ TEST_CASE("a step that the host bounds takes as long at a smaller batch") {
 }
 
 TEST_CASE("micro-batches multiply the time of a step except the optimizer's") {
-  RecordedCostsAtBatchSize two = recorded(2), four = recorded(4);
-  for (RecordedCostsAtBatchSize* one : {&two, &four}) one->costs.after_ms = 7, one->costs.step_ms += 7;
+  BatchSizeAndRecordedCosts two = recorded(2), four = recorded(4);
+  for (BatchSizeAndRecordedCosts* one : {&two, &four}) one->costs.after_ms = 7, one->costs.step_ms += 7;
   const double pass_ms = four.costs.step_ms - 7;
   CHECK(planner::costs_at_batch(two, four, 4, 1)->likely.step_ms == doctest::Approx(pass_ms + 7));
   CHECK(planner::costs_at_batch(two, four, 4, 3)->likely.step_ms == doctest::Approx(3 * pass_ms + 7));
@@ -100,7 +100,7 @@ TEST_CASE("micro-batches multiply the time of a step except the optimizer's") {
 }
 
 TEST_CASE("fractional bytes per sample are rounded up and the optimizer's times are averaged") {
-  RecordedCostsAtBatchSize two = recorded(2), five = recorded(5);
+  BatchSizeAndRecordedCosts two = recorded(2), five = recorded(5);
   two.costs.start_bytes = 100, five.costs.start_bytes = 110;
   CHECK(planner::costs_at_batch(two, five, 3, 1)->likely.start_bytes == 104);
   const double pass_ms = five.costs.step_ms;
@@ -110,8 +110,8 @@ TEST_CASE("fractional bytes per sample are rounded up and the optimizer's times 
 }
 
 TEST_CASE("recordings with different ops or of the same batch give no costs of others") {
-  const RecordedCostsAtBatchSize two = recorded(2);
-  RecordedCostsAtBatchSize four = recorded(4);
+  const BatchSizeAndRecordedCosts two = recorded(2);
+  BatchSizeAndRecordedCosts four = recorded(4);
   CHECK_FALSE(planner::costs_at_batch(two, two, 8, 1));
   four.costs.runs[3].op = 4;
   CHECK_FALSE(planner::costs_at_batch(two, four, 8, 1));

@@ -14,22 +14,22 @@ namespace memtune::block_options_test {
 using namespace memtune;
 using namespace memtune::planner;
 using namespace memtune::test;
-using plan::AllocationNode;
 using plan::OpMemoryAccessGraph;
-using plan::RecordedOpCosts;
+using plan::OpOutputAllocationNode;
+using plan::RecordedStepCosts;
 
 namespace {
 
 struct Decoder {
   ProgramFacts facts = decoder(3);
   OpMemoryAccessGraph graph{facts};
-  RecordedOpCosts costs = costs_of(facts, decoder_ms(facts));
+  RecordedStepCosts costs = costs_of(facts, decoder_ms(facts));
 
-  std::vector<BlockOptionSet> options(const BlockOptionSettings& limits = {}) const {
+  std::vector<BlockOptionSet> options(const BlockOptionGenerationSettings& limits = {}) const {
     return block_options(facts, graph, costs, limits);
   }
   Plan plan(const BlockOption& option) const {
-    return plan_of_options(std::vector{option}, facts, graph, BlockOptionSettings(), "one");
+    return plan_of_options(std::vector{option}, facts, graph, BlockOptionGenerationSettings(), "one");
   }
 };
 
@@ -39,7 +39,7 @@ BlockOption as_planned(const Decoder& decoder, const Plan& plan) {
   const std::vector<bool> needed = plan::needed_in_backward(decoder.graph, draft);
   BlockOption found;
   for (size_t i = 0; i < needed.size(); ++i) {
-    const AllocationNode& memory = decoder.graph.memories()[i];
+    const OpOutputAllocationNode& memory = decoder.graph.memories()[i];
     if (decoder.facts.ops[memory.op].block != 0 || !needed[i]) continue;
     const TensorPlacement place = draft.place(memory);
     if (place == TensorPlacement::keep) found.resident_bytes += memory.bytes;
@@ -92,7 +92,7 @@ TEST_CASE("a tensor that another block reads is never recomputed but may be offl
   const BlockOptionSet block = decoder.options()[1];
   for (const BlockOption& option : block.options)
     for (const ActivationStoragePlacement& placed : option.places) {
-      const AllocationNode& memory = decoder.graph.memories()[placed.memory];
+      const OpOutputAllocationNode& memory = decoder.graph.memories()[placed.memory];
       CHECK(decoder.facts.ops[memory.op].block == 0);
       CHECK_FALSE((memory.crosses && placed.place == TensorPlacement::recompute));
       moves += memory.crosses;
@@ -126,10 +126,10 @@ TEST_CASE("a cast that a matmul saved is recomputed at the cost of one pass over
   builder.measured(8 * kMiB, true);
   builder.op("aten::linear", {in});
   builder.measured(8 * kMiB, false, 1, 4 * kMiB);
-  RecordedOpCosts costs = costs_of(builder.facts, {8, 100});
+  RecordedStepCosts costs = costs_of(builder.facts, {8, 100});
   costs.values = {{.run = 0, .output = 0, .bytes = 8 * kMiB},
                   {.run = 1, .output = kPrivateSave, .bytes = 3 * kMiB, .cast_of = 0},
-                  {.run = 1, .output = kPrivateSave, .bytes = 1 * kMiB, .cast_of = RecordedOpCosts::kCastOfOther}};
+                  {.run = 1, .output = kPrivateSave, .bytes = 1 * kMiB, .cast_of = RecordedStepCosts::kCastOfOther}};
   costs.runs[0].makes = {0};
   const OpMemoryAccessGraph graph(builder.facts);
   const auto options = block_options(builder.facts, graph, costs, {})[1].options;
@@ -207,8 +207,8 @@ TEST_CASE("small tensors are not offloaded unless the limits allow it") {
   builder.op("aten::linear", {builder.input()});
   builder.measured(1000, true);
   const OpMemoryAccessGraph graph(builder.facts);
-  const RecordedOpCosts costs = costs_of(builder.facts, {1});
-  const auto most_moved = [&](const BlockOptionSettings& limits) {
+  const RecordedStepCosts costs = costs_of(builder.facts, {1});
+  const auto most_moved = [&](const BlockOptionGenerationSettings& limits) {
     const auto options = block_options(builder.facts, graph, costs, limits)[1].options;
     return std::ranges::max(options, {}, &BlockOption::offloaded_bytes).offloaded_bytes;
   };

@@ -13,10 +13,10 @@ namespace {
 
 // Three blocks of 10 ms forward and 20 ms backward. Each keeps 100 bytes, or recomputes them in 5 ms, or offloads them.
 ChainPlanningProblem three_blocks(int64_t budget) {
-  const ChainOption keep{.resident_bytes = 100, .forward_peak_bytes = 110, .backward_peak_bytes = 120};
-  const ChainOption again{.recompute_ms = 5, .forward_peak_bytes = 110, .backward_peak_bytes = 120};
-  const ChainOption move{.offloaded_bytes = 100, .forward_peak_bytes = 110, .backward_peak_bytes = 120};
-  return {std::vector<ChainBlock>(3, {10, 20, {keep, again, move}}), 20, 10, budget, 0};
+  const ChainBlockOptionCosts keep{.resident_bytes = 100, .forward_peak_bytes = 110, .backward_peak_bytes = 120};
+  const ChainBlockOptionCosts again{.recompute_ms = 5, .forward_peak_bytes = 110, .backward_peak_bytes = 120};
+  const ChainBlockOptionCosts move{.offloaded_bytes = 100, .forward_peak_bytes = 110, .backward_peak_bytes = 120};
+  return {std::vector<ChainBlockTimesAndOptions>(3, {10, 20, {keep, again, move}}), 20, 10, budget, 0};
 }
 
 }  // namespace

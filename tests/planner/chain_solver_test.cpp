@@ -13,7 +13,7 @@
 #include <set>
 #include <vector>
 
-#include "core/plan/planner/chain_label_search.h"
+#include "core/plan/planner/chain_block_option_dynamic_program.h"
 #include "core/plan/planner/chain_time_lower_bound.h"
 #include "core/plan/planner/pruned_chain.h"
 #include "tests/planner/made_up_chains.h"
@@ -68,7 +68,7 @@ ChainPlanningProblem random_case(MadeUpChains& random, int most_blocks) {
 int64_t needed_bytes(const ChainPlanningProblem& chain, const std::vector<int>& choice) {
   int64_t needed = 0, resident = 0, before = 0;
   for (size_t i = 0; i < choice.size(); ++i) {
-    const ChainOption& option = chain.blocks[i].options[static_cast<size_t>(choice[i])];
+    const ChainBlockOptionCosts& option = chain.blocks[i].options[static_cast<size_t>(choice[i])];
     needed = std::max({needed, resident + option.forward_peak_bytes, resident + option.backward_peak_bytes + before});
     resident += option.resident_bytes;
     before = option.offloaded_bytes;
@@ -146,7 +146,7 @@ TEST_CASE("the label search alone finds the best choice with a disk tier") {
     const ChainTimeLowerBound bound(reduced);
     constexpr size_t kAll = std::numeric_limits<size_t>::max() / 4;
     double found = std::numeric_limits<double>::infinity();
-    for (const auto& choice : ChainLabelSearch(reduced, bound, found, kAll).run()) {
+    for (const auto& choice : ChainBlockOptionDynamicProgram(reduced, bound, found, kAll).run()) {
       const ChainSimulationResult cost = simulate(chain, reduced.original(choice));
       if (cost.fits) found = std::min(found, cost.ms);
     }
@@ -161,7 +161,7 @@ TEST_CASE("compute waits for disk writes if host memory is full and for late dis
   chain.out_bytes_per_ms = chain.in_bytes_per_ms = 100;
   chain.write_bytes_per_ms = 10, chain.read_bytes_per_ms = 20;
   chain.budget_bytes = 10'000, chain.staging_bytes = 40;
-  ChainOption moved;
+  ChainBlockOptionCosts moved;
   moved.offloaded_bytes = moved.disk_bytes = moved.forward_peak_bytes = moved.backward_peak_bytes = 100;
   for (int i = 0; i < 3; ++i) chain.blocks.push_back({2, 3, {moved}});
   const ChainSimulationResult cost = simulate(chain, std::vector<int>(3));
@@ -254,8 +254,8 @@ TEST_CASE("long decoder chains are solved in time and within 0.3 percent of the 
       const double simulated = seconds_of([&] {
         for (int i = 0; i < times; ++i) simulate(chain, std::vector<int>(chain.blocks.size(), i % 2));
       });
-      CHECK(solved <=
-            simulated / times * static_cast<double>(ChainSolverEffort().labels * chain.blocks[0].options.size()));
+      CHECK(solved <= simulated / times *
+                          static_cast<double>(ChainSolverEffortOptions().labels * chain.blocks[0].options.size()));
       REQUIRE(plan);
       CHECK(plan->cost.ms <= lower_bound_ms(chain) * 1.003);
     }

@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <vector>
 
-#include "core/plan/facts/recorded_op_costs.h"
+#include "core/plan/facts/recorded_step_costs.h"
 #include "tests/plan/program.h"
 
 namespace memtune::test {
 
-inline plan::RecordedOpCosts costs_of(const ProgramFacts& facts, const std::vector<double>& ms) {
-  plan::RecordedOpCosts costs;
+inline plan::RecordedStepCosts costs_of(const ProgramFacts& facts, const std::vector<double>& ms) {
+  plan::RecordedStepCosts costs;
   for (int op = 0; op < static_cast<int>(facts.ops.size()); ++op) costs.runs.push_back({.op = op, .ms = ms[op]});
   return costs;
 }
@@ -36,7 +36,7 @@ inline ProgramFacts decoder_at(int64_t batch) {
 }
 
 // Of what a step has beside its activations: 256 MiB of parameters in each block, and twice as much of moments.
-inline void record_states(const ProgramFacts& facts, plan::RecordedOpCosts& costs) {
+inline void record_states(const ProgramFacts& facts, plan::RecordedStepCosts& costs) {
   costs.start_bytes = costs.runs.front().before_bytes;
   for (int i = 0; i < static_cast<int>(facts.blocks.size()); ++i)
     costs.states.units.push_back({facts.blocks[static_cast<size_t>(i)].region, i, 256 * kMiB, 0, 512 * kMiB});
@@ -44,14 +44,14 @@ inline void record_states(const ProgramFacts& facts, plan::RecordedOpCosts& cost
 
 // A recorded step that keeps everything. The first op that reads a saved value saves it. An op has 8 MiB of work space,
 // and 4 GiB are unmodelled. Backward takes twice forward's time.
-inline plan::RecordedOpCosts step_of(const ProgramFacts& facts, const std::vector<double>& ms) {
-  using Kind = plan::RecordedOpCosts::Moment::Kind;
+inline plan::RecordedStepCosts step_of(const ProgramFacts& facts, const std::vector<double>& ms) {
+  using Kind = plan::RecordedStepCosts::Moment::Kind;
   constexpr int64_t kBeside = 4096 * kMiB, kWorkSpace = 8 * kMiB;
-  plan::RecordedOpCosts costs = costs_of(facts, ms);
+  plan::RecordedStepCosts costs = costs_of(facts, ms);
   const auto ops = static_cast<int>(facts.ops.size());
   std::vector<int> value_of(facts.ops.size(), -1), last_read(facts.ops.size(), -1);
   for (int op = 0; op < ops; ++op) {
-    plan::RecordedOpCosts::Run& run = costs.runs[op];
+    plan::RecordedStepCosts::Run& run = costs.runs[op];
     for (const int input : facts.ops[op].inputs) {
       const int owner = facts.owner[input];
       if (owner < 0 || value_of[owner] < 0) continue;
@@ -69,7 +69,7 @@ inline plan::RecordedOpCosts step_of(const ProgramFacts& facts, const std::vecto
   }
   int64_t held = kBeside;
   for (int op = 0; op < ops; ++op) {
-    plan::RecordedOpCosts::Run& run = costs.runs[op];
+    plan::RecordedStepCosts::Run& run = costs.runs[op];
     const int64_t made = run.makes.empty() ? 0 : costs.values[run.makes[0]].bytes;
     run.before_bytes = held;
     run.own_bytes = made + kWorkSpace;

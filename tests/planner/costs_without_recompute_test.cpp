@@ -15,9 +15,9 @@
 namespace memtune::costs_without_recompute_test {
 
 using namespace memtune;
-using plan::RecordedOpCosts;
+using plan::RecordedStepCosts;
 using plan::TensorPlacement;
-using Kind = RecordedOpCosts::Moment::Kind;
+using Kind = RecordedStepCosts::Moment::Kind;
 
 namespace {
 
@@ -34,8 +34,8 @@ plan::ProgramFacts facts() {
 }
 
 // `forward`: allocated bytes when each op starts. `backward`: allocated bytes when backward has unpacked v2, v1 and v0.
-RecordedOpCosts recorded(const std::vector<int64_t>& forward, const std::vector<int64_t>& backward) {
-  RecordedOpCosts costs;
+RecordedStepCosts recorded(const std::vector<int64_t>& forward, const std::vector<int64_t>& backward) {
+  RecordedStepCosts costs;
   for (int i = 0; i <= kLoss; ++i) {
     const int64_t made = i == kLoss ? 0 : 100;
     costs.values.push_back({.run = i, .bytes = made});
@@ -56,11 +56,11 @@ RecordedOpCosts recorded(const std::vector<int64_t>& forward, const std::vector<
   return costs;
 }
 
-RecordedOpCosts everything_kept() { return recorded({1000, 1100, 1200, 1300}, {1300, 1200, 1100}); }
+RecordedStepCosts everything_kept() { return recorded({1000, 1100, 1200, 1300}, {1300, 1200, 1100}); }
 
 // v1 is dropped after op2 and recomputed from v0 before backward unpacks it. 1100 bytes are allocated then.
-RecordedOpCosts v1_again(double rerun_ms) {
-  RecordedOpCosts costs = recorded({1000, 1100, 1200, 1200}, {1200, 1200, 1100});
+RecordedStepCosts v1_again(double rerun_ms) {
+  RecordedStepCosts costs = recorded({1000, 1100, 1200, 1200}, {1200, 1200, 1100});
   costs.plan.placements = {{1, "", {TensorPlacement::recompute}, TensorPlacement::keep}};
   costs.rerun_ms = rerun_ms;
   costs.step_ms += rerun_ms;
@@ -79,7 +79,7 @@ TEST_CASE("a step with a recomputed value gives the costs of the step that keeps
 
 TEST_CASE("recompute time is not part of the step but predicts that of another plan") {
   const plan::ProgramFacts program = facts();
-  const RecordedOpCosts recorded = v1_again(1.5), kept = planner::costs_without_recompute(program, recorded);
+  const RecordedStepCosts recorded = v1_again(1.5), kept = planner::costs_without_recompute(program, recorded);
   CHECK(kept.step_ms == doctest::Approx(10));
   CHECK(kept.rerun_ratio == doctest::Approx(1.5));
   const planner::StepPredictor model(program, kept);
@@ -91,7 +91,7 @@ TEST_CASE("recompute time is not part of the step but predicts that of another p
 }
 
 TEST_CASE("every micro-batch of a step recomputed the value") {
-  RecordedOpCosts costs = v1_again(1);
+  RecordedStepCosts costs = v1_again(1);
   costs.passes = 2;
   costs.step_ms *= 2;
   CHECK(planner::costs_without_recompute(facts(), costs).step_ms == doctest::Approx(20));

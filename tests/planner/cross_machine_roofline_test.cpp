@@ -15,7 +15,7 @@ namespace memtune::roofline_test {
 
 using namespace memtune;
 using plan::MachineProfile;
-using plan::RecordedOpCosts;
+using plan::RecordedStepCosts;
 using planner::CrossMachineRoofline;
 
 namespace {
@@ -35,14 +35,14 @@ struct Program {
   Program() { facts.parameters = 250'000; }
 
   plan::ProgramFacts facts;
-  RecordedOpCosts costs;
+  RecordedStepCosts costs;
 
   int value(int64_t bytes, int run = -1, int output = 0) {
     costs.values.push_back({.run = run, .output = output, .bytes = bytes});
     return static_cast<int>(costs.values.size()) - 1;
   }
-  RecordedOpCosts::Run& run(const std::string& name, double flops, std::vector<int> reads, int64_t made,
-                            const std::string& dtype = "bfloat16") {
+  RecordedStepCosts::Run& run(const std::string& name, double flops, std::vector<int> reads, int64_t made,
+                              const std::string& dtype = "bfloat16") {
     plan::OpFacts op;
     op.name = name;
     op.op_class = plan::traits_of(name).op_class;
@@ -86,7 +86,7 @@ TEST_CASE("a matmul is bound by its flops or by its bytes with the parameter") {
 TEST_CASE("both factors of a matmul are read once and a private value is no output") {
   Program program;
   const int a = program.value(1'000'000), b = program.value(500'000);
-  RecordedOpCosts::Run& run = program.run("aten::matmul", 1e6, {a, b}, 1'000'000);
+  RecordedStepCosts::Run& run = program.run("aten::matmul", 1e6, {a, b}, 1'000'000);
   CHECK(program.roofline().forward(0).from_ms == doctest::Approx(2.5));
   CHECK_FALSE(program.roofline().bound_by_arithmetic(0));
   run.reads = {a};

@@ -10,8 +10,8 @@ namespace memtune::estimated_costs_test {
 
 using namespace memtune;
 using plan::MachineProfile;
-using plan::RecordedOpCosts;
-using Kind = RecordedOpCosts::Moment::Kind;
+using plan::RecordedStepCosts;
+using Kind = RecordedStepCosts::Moment::Kind;
 
 namespace {
 
@@ -27,9 +27,9 @@ MachineProfile machine(double tflops, double memory_gb_per_s) {
 
 struct Step {
   plan::ProgramFacts facts;
-  RecordedOpCosts costs;
+  RecordedStepCosts costs;
 
-  RecordedOpCosts on(const MachineProfile& card) const {
+  RecordedStepCosts on(const MachineProfile& card) const {
     return planner::estimated_costs(facts, costs, card, "bfloat16");
   }
 };
@@ -48,7 +48,7 @@ Step step(double flops = 4e12) {
     op.dtype = i == 1 ? "bfloat16" : "";
     op.outputs = {i + 1};
     step.facts.ops.push_back(op);
-    RecordedOpCosts::Run run{.op = i, .before_bytes = 100};
+    RecordedStepCosts::Run run{.op = i, .before_bytes = 100};
     if (i != 2) {
       const auto value = static_cast<int>(step.costs.values.size());
       step.costs.values.push_back({.run = i, .bytes = 100'000'000});
@@ -70,8 +70,8 @@ Step step(double flops = 4e12) {
   return step;
 }
 
-double ms_of(const RecordedOpCosts& costs, int saved) {
-  for (const RecordedOpCosts::Moment& moment : costs.moments)
+double ms_of(const RecordedStepCosts& costs, int saved) {
+  for (const RecordedStepCosts::Moment& moment : costs.moments)
     if (moment.kind == Kind::unpack && moment.saved == saved) return moment.ms;
   return -1;
 }
@@ -79,8 +79,8 @@ double ms_of(const RecordedOpCosts& costs, int saved) {
 }  // namespace
 
 TEST_CASE("an op bound by arithmetic follows the card's rate, one bound by memory its bandwidth") {
-  const RecordedOpCosts slow = step().on(machine(1, 1)), arithmetic = step().on(machine(2, 1)),
-                        memory = step().on(machine(1, 2));
+  const RecordedStepCosts slow = step().on(machine(1, 1)), arithmetic = step().on(machine(2, 1)),
+                          memory = step().on(machine(1, 2));
   CHECK(slow.runs[1].ms == doctest::Approx(2 * arithmetic.runs[1].ms));
   CHECK(slow.runs[1].ms == doctest::Approx(memory.runs[1].ms));
   CHECK(slow.runs[1].ms > 4000);  // no op reaches its roofline
@@ -94,7 +94,7 @@ TEST_CASE("an op bound by arithmetic follows the card's rate, one bound by memor
 }
 
 TEST_CASE("backward of an op runs behind the last tensor that it unpacks") {
-  const RecordedOpCosts costs = step().on(machine(1, 1));
+  const RecordedStepCosts costs = step().on(machine(1, 1));
   CHECK(ms_of(costs, 2) == 0);
   CHECK(ms_of(costs, 1) > costs.runs[1].ms);
   CHECK(ms_of(costs, 1) < 3 * costs.runs[1].ms);
@@ -111,7 +111,7 @@ TEST_CASE("the update moves parameters, gradients and states of what is trained"
 
 TEST_CASE("a step of small ops waits for its host") {
   const Step small = step(1);
-  const RecordedOpCosts fast = small.on(machine(1e6, 1e6)), faster = small.on(machine(2e6, 2e6));
+  const RecordedStepCosts fast = small.on(machine(1e6, 1e6)), faster = small.on(machine(2e6, 2e6));
   CHECK(fast.step_ms == doctest::Approx(faster.step_ms).epsilon(0.05));
   CHECK(fast.step_ms > 0.1);
   CHECK(step().on(machine(1, 1)).step_ms > 1e4);
@@ -119,7 +119,7 @@ TEST_CASE("a step of small ops waits for its host") {
 
 TEST_CASE("bytes stay, and the card's link counts") {
   const Step recorded = step();
-  const RecordedOpCosts costs = recorded.on(machine(1, 1));
+  const RecordedStepCosts costs = recorded.on(machine(1, 1));
   CHECK(costs.values == recorded.costs.values);
   CHECK(costs.runs[0].before_bytes == 100);
   CHECK(costs.out_gb_per_s == 5);

@@ -26,11 +26,11 @@ json read(const std::filesystem::path& file) {
 int main(int count, char** arguments) {
   if (count != 5) return 2;
   const plan::ProgramFacts facts = read(arguments[2])["facts"];
-  const plan::RecordedOpCosts costs =
-      planner::costs_without_recompute(facts, read(arguments[1]).get<plan::RecordedOpCosts>());
+  const plan::RecordedStepCosts costs =
+      planner::costs_without_recompute(facts, read(arguments[1]).get<plan::RecordedStepCosts>());
   const std::filesystem::path folder = arguments[4];
   const plan::OpMemoryAccessGraph graph(facts);
-  const planner::BlockOptionSettings limits{.most = std::atoi(arguments[3])};
+  const planner::BlockOptionGenerationSettings limits{.most = std::atoi(arguments[3])};
   const auto parts = planner::block_options(facts, graph, costs, limits);
   std::set<std::string> seen;
   std::vector<size_t> choice(parts.size());

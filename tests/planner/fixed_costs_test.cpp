@@ -14,7 +14,7 @@ namespace memtune::fixed_costs_test {
 
 using namespace memtune;
 using namespace memtune::test;
-using Kind = plan::RecordedOpCosts::Moment::Kind;
+using Kind = plan::RecordedStepCosts::Moment::Kind;
 
 namespace {
 
@@ -23,15 +23,15 @@ constexpr int64_t kFlow = kMiB / 2;      // per sample, between two ops' backwar
 
 // After each unpack, a parameter gradient stays when the unpacked tensor is freed, and so does the gradient that flows
 // on. Work space of ops grows with the batch.
-plan::RecordedOpCosts recorded(int64_t batch, bool tells_gradients = true) {
+plan::RecordedStepCosts recorded(int64_t batch, bool tells_gradients = true) {
   const ProgramFacts facts = decoder_at(batch);
-  plan::RecordedOpCosts costs = step_of(facts, decoder_ms(facts));
-  for (plan::RecordedOpCosts::Run& run : costs.runs) {
+  plan::RecordedStepCosts costs = step_of(facts, decoder_ms(facts));
+  for (plan::RecordedStepCosts::Run& run : costs.runs) {
     const int64_t made = run.makes.empty() ? 0 : costs.values[run.makes[0]].bytes;
     run.own_bytes = made + batch * kMiB;
   }
   int64_t gradients = 0;
-  for (plan::RecordedOpCosts::Moment& moment : costs.moments) {
+  for (plan::RecordedStepCosts::Moment& moment : costs.moments) {
     const bool unpacks = moment.kind == Kind::unpack;
     if (unpacks) moment.peak_bytes = moment.before_bytes;
     // When an unpacked tensor is freed, the new gradient exists but is not yet the parameter's.
@@ -48,8 +48,8 @@ plan::RecordedOpCosts recorded(int64_t batch, bool tells_gradients = true) {
   return costs;
 }
 
-plan::RecordedOpCosts from_one(int64_t batch, const plan::RecordedOpCosts& costs, int64_t wanted) {
-  const plan::RecordedOpCosts fixed = planner::fixed_costs(decoder_at(batch), costs);
+plan::RecordedStepCosts from_one(int64_t batch, const plan::RecordedStepCosts& costs, int64_t wanted) {
+  const plan::RecordedStepCosts fixed = planner::fixed_costs(decoder_at(batch), costs);
   return planner::costs_at_batch({batch, costs}, {0, fixed}, wanted, 1)->likely;
 }
 
@@ -58,7 +58,7 @@ plan::RecordedOpCosts from_one(int64_t batch, const plan::RecordedOpCosts& costs
 TEST_CASE("one batch gives the memory of any other with fixed parameter gradients") {
   for (const int64_t batch : {1, 2, 8}) {
     CAPTURE(batch);
-    const plan::RecordedOpCosts paper = from_one(4, recorded(4), batch), real = recorded(batch);
+    const plan::RecordedStepCosts paper = from_one(4, recorded(4), batch), real = recorded(batch);
     REQUIRE(paper.values == real.values);
     for (size_t i = 0; i < real.runs.size(); ++i) {
       REQUIRE(paper.runs[i].before_bytes == real.runs[i].before_bytes);
@@ -76,8 +76,8 @@ TEST_CASE("one batch gives the memory of any other with fixed parameter gradient
 }
 
 TEST_CASE("a time of another batch is between the recorded and the proportional one") {
-  const plan::RecordedOpCosts four = recorded(4);
-  const plan::RecordedOpCosts fixed = planner::fixed_costs(decoder_at(4), four);
+  const plan::RecordedStepCosts four = recorded(4);
+  const plan::RecordedStepCosts fixed = planner::fixed_costs(decoder_at(4), four);
   const double pass_ms = four.step_ms - 5;
   for (const int64_t batch : {1, 16}) {
     CAPTURE(batch);
@@ -90,8 +90,8 @@ TEST_CASE("a time of another batch is between the recorded and the proportional 
 }
 
 TEST_CASE("without recorded gradients a predicted peak is between those of both batches") {
-  const plan::RecordedOpCosts four = recorded(4, /*tells_gradients=*/false);
-  const plan::RecordedOpCosts paper = from_one(4, four, 8), real = recorded(8, /*tells_gradients=*/false);
+  const plan::RecordedStepCosts four = recorded(4, /*tells_gradients=*/false);
+  const plan::RecordedStepCosts paper = from_one(4, four, 8), real = recorded(8, /*tells_gradients=*/false);
   for (size_t i = 0; i < real.moments.size(); ++i) {
     CHECK(paper.moments[i].peak_bytes <= real.moments[i].peak_bytes);
     CHECK(paper.moments[i].peak_bytes >= four.moments[i].peak_bytes);
@@ -101,17 +101,17 @@ TEST_CASE("without recorded gradients a predicted peak is between those of both 
 
 TEST_CASE("values that depend on no program input are fixed and a size is no input") {
   ProgramFacts facts = decoder_at(4);
-  plan::RecordedOpCosts costs = recorded(4);
-  const plan::RecordedOpCosts all = planner::fixed_costs(facts, costs);
+  plan::RecordedStepCosts costs = recorded(4);
+  const plan::RecordedStepCosts all = planner::fixed_costs(facts, costs);
   const auto first = static_cast<size_t>(costs.runs.front().makes.at(0));
   REQUIRE(all.values[first].bytes == 0);
   facts.ops.front().op_class = plan::OpClass::host;  // reads a size
   for (plan::OpFacts& op : facts.ops) std::erase_if(op.inputs, [&](int input) { return facts.owner[input] < 0; });
-  for (const plan::RecordedOpCosts::Value& value : planner::fixed_costs(facts, costs).values) CHECK(value.bytes > 0);
+  for (const plan::RecordedStepCosts::Value& value : planner::fixed_costs(facts, costs).values) CHECK(value.bytes > 0);
 }
 
 TEST_CASE("plans from costs predicted from one batch equal those from a recording") {
-  const plan::RecordedOpCosts two = recorded(2), paper = from_one(2, two, 8);
+  const plan::RecordedStepCosts two = recorded(2), paper = from_one(2, two, 8);
   const ProgramFacts facts = planner::facts_at_batch(decoder_at(2), {2, two}, {8, paper}), real = decoder_at(8);
   const planner::Planner on_paper(facts, paper), on_record(real, recorded(8));
   const int64_t least = on_record.least_memory({}, "").predicted.peak_bytes;

@@ -26,7 +26,7 @@ class MadeUpChains {
     chain.out_bytes_per_ms = below(12) == 0 ? 0 : speed;
     chain.in_bytes_per_ms = speed * between(0.3, 1.5);
     for (int i = 0; i < blocks; ++i) {
-      ChainBlock block{between(2, 20), between(5, 40), {}};
+      ChainBlockTimesAndOptions block{between(2, 20), between(5, 40), {}};
       const double bytes = between(0.1, 2) * kGiB;
       for (int k = 0; k < options; ++k) block.options.push_back(random_option(bytes));
       chain.blocks.push_back(block);
@@ -40,7 +40,7 @@ class MadeUpChains {
     chain.out_bytes_per_ms = (1 + below(4)) * 8e6;
     chain.in_bytes_per_ms = (1 + below(4)) * 16e6;
     for (int i = 0; i < blocks; ++i) {
-      ChainBlock block{4.0 + 4 * below(2), 8.0 + 4 * below(2), {}};
+      ChainBlockTimesAndOptions block{4.0 + 4 * below(2), 8.0 + 4 * below(2), {}};
       for (int k = 0; k < options; ++k) {
         const int resident = below(3), moved = below(3);
         block.options.push_back({bytes(0.25 * resident), bytes(0.25 * moved), 4.0 * below(3),
@@ -59,8 +59,8 @@ class MadeUpChains {
     chain.read_bytes_per_ms = chain.write_bytes_per_ms * between(0.5, 3);
     chain.staging_bytes = bytes(between(0, 0.5));
     int64_t most = 0;
-    for (ChainBlock& block : chain.blocks)
-      for (ChainOption& option : block.options) {
+    for (ChainBlockTimesAndOptions& block : chain.blocks)
+      for (ChainBlockOptionCosts& option : block.options) {
         if (below(2)) option.disk_bytes = below(3) ? option.offloaded_bytes : option.offloaded_bytes / 2;
         most += option.disk_bytes;
       }
@@ -74,7 +74,7 @@ class MadeUpChains {
     chain.out_bytes_per_ms = chain.in_bytes_per_ms = 50e6;
     for (int i = 0; i < blocks; ++i) {
       const double time = 1 + between(-jitter, jitter), size = 1 + between(-jitter, jitter);
-      ChainBlock block{9.5 * time, 19.5 * time, {}};
+      ChainBlockTimesAndOptions block{9.5 * time, 19.5 * time, {}};
       const double ways[8][3] = {{1.07, 0, 0}, {0, 1.07, 0},  {0.03, 0, 9.5}, {0, 0.03, 9.5},
                                  {0.6, 0, 1},  {0, 0.6, 1.0}, {0.5, 0.57, 0}, {0.3, 0, 4}};
       for (int k = 0; k < std::min(options, 8); ++k)
@@ -87,20 +87,25 @@ class MadeUpChains {
   }
 
   // The most bytes that a chain keeps, and that it offloads.
-  static int64_t resident_most(const ChainPlanningProblem& chain) { return most(chain, &ChainOption::resident_bytes); }
-  static int64_t moved_most(const ChainPlanningProblem& chain) { return most(chain, &ChainOption::offloaded_bytes); }
+  static int64_t resident_most(const ChainPlanningProblem& chain) {
+    return most(chain, &ChainBlockOptionCosts::resident_bytes);
+  }
+  static int64_t moved_most(const ChainPlanningProblem& chain) {
+    return most(chain, &ChainBlockOptionCosts::offloaded_bytes);
+  }
 
   static int64_t bytes(double gib) { return static_cast<int64_t>(gib * kGiB); }
 
  private:
-  static int64_t most(const ChainPlanningProblem& chain, int64_t ChainOption::*field) {
+  static int64_t most(const ChainPlanningProblem& chain, int64_t ChainBlockOptionCosts::*field) {
     int64_t most = 0;
-    for (const ChainBlock& block : chain.blocks) most += std::ranges::max(block.options, {}, field).*field;
+    for (const ChainBlockTimesAndOptions& block : chain.blocks)
+      most += std::ranges::max(block.options, {}, field).*field;
     return most;
   }
 
-  ChainOption random_option(double bytes) {
-    ChainOption option;
+  ChainBlockOptionCosts random_option(double bytes) {
+    ChainBlockOptionCosts option;
     const double resident = between(0, 1), moved = below(2) ? between(0, 1 - resident) : 0;
     option.resident_bytes = static_cast<int64_t>(bytes * resident);
     option.offloaded_bytes = static_cast<int64_t>(bytes * moved);

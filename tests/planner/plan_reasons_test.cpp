@@ -25,7 +25,7 @@ struct Decoder {
     costs.step_ms *= passes;
   }
   ProgramFacts facts;
-  plan::RecordedOpCosts costs;
+  plan::RecordedStepCosts costs;
 };
 
 double sum(const PlanReasons& reasons, double BlockGroupPlanCosts::*figure) {
@@ -73,7 +73,7 @@ TEST_CASE("with everything kept the peak is where it was recorded and the cheape
   REQUIRE(planned);
   const PlanReasons reasons = planner.reasons(*planned);
   const auto& moments = decoder.costs.moments;
-  const auto top = std::ranges::max_element(moments, {}, &plan::RecordedOpCosts::Moment::peak_bytes);
+  const auto top = std::ranges::max_element(moments, {}, &plan::RecordedStepCosts::Moment::peak_bytes);
   REQUIRE(top->peak_bytes > decoder.costs.runs.back().before_bytes + decoder.costs.runs.back().own_bytes - 1);
   const OpFacts& op = decoder.facts.ops[decoder.costs.runs[decoder.costs.saved[top->saved].run].op];
   CHECK(reasons.peak.bytes == planned->predicted.peak_bytes);

@@ -25,13 +25,13 @@ struct Decoder {
     costs.out_gb_per_s = costs.in_gb_per_s = gb_per_s;
   }
   ProgramFacts facts;
-  plan::RecordedOpCosts costs;
+  plan::RecordedStepCosts costs;
 };
 
 // Returns the least time within the budget over all choices of one option per part.
 std::optional<double> least_ms(const Decoder& decoder, int64_t budget_bytes) {
   const plan::OpMemoryAccessGraph graph(decoder.facts);
-  const BlockOptionSettings limits{.outside = true};
+  const BlockOptionGenerationSettings limits{.outside = true};
   const auto parts = block_options(decoder.facts, graph, decoder.costs, limits);
   const StepPredictor model(decoder.facts, decoder.costs);
   std::vector<size_t> choice(parts.size());
@@ -51,10 +51,10 @@ std::optional<double> least_ms(const Decoder& decoder, int64_t budget_bytes) {
 
 TEST_CASE("plans use the disk only if host memory is short and they fit all three budgets") {
   const ProgramFacts facts = decoder(6);
-  plan::RecordedOpCosts costs = step_of(facts, decoder_ms(facts));
+  plan::RecordedStepCosts costs = step_of(facts, decoder_ms(facts));
   costs.out_gb_per_s = costs.in_gb_per_s = 25;
   costs.disk_write_gb_per_s = costs.disk_read_gb_per_s = 20;
-  PlanLimits limits{6656 * kMiB, 256 * kMiB, 0};
+  PlanMemoryBudgets limits{6656 * kMiB, 256 * kMiB, 0};
   const auto planned = [&](bool disk) {
     return Planner(facts, costs, tiers(limits, disk, false, costs)).plan(limits, "");
   };
@@ -107,9 +107,9 @@ TEST_CASE("plans run in the segments of a device of the budget's size, and more 
     const Planner planner(decoder.facts, decoder.costs);
     const int64_t most = planner.predict({}).required_bytes;
     const int64_t least = planner.least_memory({}, "least").predicted.required_bytes;
-    std::vector<PlanLimits> limits;
+    std::vector<PlanMemoryBudgets> limits;
     for (int i = 0; i <= 8; ++i) limits.push_back({least + (most + most / 8 - least) * i / 8});
-    const auto plans = planner.plan_budgets(limits, [](const PlanLimits&) { return "planned"; });
+    const auto plans = planner.plan_budgets(limits, [](const PlanMemoryBudgets&) { return "planned"; });
     double slower_ms = std::numeric_limits<double>::infinity();
     int found = 0, safe = 0;
     for (size_t i = 0; i < limits.size(); ++i) {
@@ -178,7 +178,7 @@ TEST_CASE("parameters and optimizer states are offloaded only if nothing else fi
     size_t offloaded = 0;
     for (int i = 0; i <= 6; ++i) {
       CAPTURE(i);
-      const PlanLimits limits{most - (most - least) * i / 6, 0};
+      const PlanMemoryBudgets limits{most - (most - least) * i / 6, 0};
       const auto planned = with.plan(limits, "planned");
       REQUIRE(planned);
       CHECK(planned->plan.offloads_states() == (limits.budget_bytes < resident));
@@ -187,7 +187,7 @@ TEST_CASE("parameters and optimizer states are offloaded only if nothing else fi
       CHECK(limits.satisfied_by(planned->predicted));
       CHECK(with.predict(planned->plan).peak_bytes == planned->predicted.peak_bytes);
       CHECK(planned->least_ms <= planned->predicted.step_ms);
-      const auto budgets = with.plan_budgets({&limits, 1}, [](const PlanLimits&) { return "planned"; });
+      const auto budgets = with.plan_budgets({&limits, 1}, [](const PlanMemoryBudgets&) { return "planned"; });
       REQUIRE(budgets.front());
       CHECK(limits.satisfied_by(budgets.front()->predicted));
       CHECK(budgets.front()->plan.offloads_states() == planned->plan.offloads_states());
@@ -204,14 +204,14 @@ TEST_CASE("parameters and optimizer states are offloaded if all other plans are 
   record_states(decoder.facts, decoder.costs);
   decoder.costs.rerun_ratio = 6;
   const Planner without(decoder.facts, decoder.costs), with(decoder.facts, decoder.costs, {.states = true});
-  const PlanLimits limits{without.least_memory({}, "").predicted.peak_bytes, 0};
+  const PlanMemoryBudgets limits{without.least_memory({}, "").predicted.peak_bytes, 0};
   const auto resident = without.plan(limits, "planned"), planned = with.plan(limits, "planned");
   REQUIRE(resident);
   REQUIRE(planned);
   CHECK(resident->predicted.step_ms > 1.35 * with.predict({}).step_ms);
   CHECK(planned->plan.offloads_states());
   CHECK(planned->predicted.step_ms < resident->predicted.step_ms);
-  const auto budgets = with.plan_budgets({&limits, 1}, [](const PlanLimits&) { return "planned"; });
+  const auto budgets = with.plan_budgets({&limits, 1}, [](const PlanMemoryBudgets&) { return "planned"; });
   REQUIRE(budgets.front());
   CHECK(budgets.front()->plan.offloads_states());
 }
@@ -222,7 +222,7 @@ TEST_CASE("parameters and optimizer states are offloaded if a uniform plan is fa
   decoder.costs.rerun_ratio = 3;
   const Planner without(decoder.facts, decoder.costs), with(decoder.facts, decoder.costs, {.states = true});
   const int64_t most = with.predict({}).peak_bytes, least = without.least_memory({}, "").predicted.peak_bytes;
-  const PlanLimits limits{most - (most - least) * 5 / 6, 0};
+  const PlanMemoryBudgets limits{most - (most - least) * 5 / 6, 0};
   const auto resident = without.plan(limits, "planned"), planned = with.plan(limits, "planned");
   REQUIRE(resident);
   REQUIRE(planned);
@@ -236,13 +236,13 @@ TEST_CASE("segments that the environment lets grow need no more of them") {
   decoder.costs.grain_bytes = 512;
   const Planner fixed(decoder.facts, decoder.costs);
   const int64_t most = fixed.predict({}).required_bytes, least = fixed.least_memory({}, "").predicted.required_bytes;
-  const plan::RecordedOpCosts default_costs = decoder.costs;
+  const plan::RecordedStepCosts default_costs = decoder.costs;
   decoder.costs.expandable_segments = true;
   const Planner growing(decoder.facts, decoder.costs);
   const planner::StepPredictor predictor(decoder.facts, decoder.costs), predictor_before(decoder.facts, default_costs);
   int needed = 0;
   for (int i = 0; i <= 8; ++i) {
-    const PlanLimits limits{least + (most - least) * i / 8};
+    const PlanMemoryBudgets limits{least + (most - least) * i / 8};
     const auto planned = growing.plan(limits, "planned");
     if (!planned) continue;
     CAPTURE(i);
@@ -287,7 +287,7 @@ TEST_CASE("a plan of a larger budget is never slower and each plan fits its own 
     const auto limits = budget_ladder(most, least, {});
     size_t begun = 0;
     const auto plans = planner.plan_budgets(
-        limits, [](const PlanLimits& rung) { return std::to_string(rung.budget_bytes); },
+        limits, [](const PlanMemoryBudgets& rung) { return std::to_string(rung.budget_bytes); },
         [&](size_t i) { CHECK(i == begun++); });
     CHECK(begun == limits.size());
     REQUIRE(plans.size() == limits.size());
@@ -308,8 +308,8 @@ TEST_CASE("no plan depends on the number of cores") {
   const int64_t most = one.predict({}).required_bytes;
   const int64_t least = one.least_memory({}, "").predicted.required_bytes;
   CHECK(many.least_memory({}, "").predicted.required_bytes == least);
-  const std::vector<PlanLimits> limits = budget_ladder(most, least, {});
-  const auto unnamed = [](const PlanLimits&) { return ""; };
+  const std::vector<PlanMemoryBudgets> limits = budget_ladder(most, least, {});
+  const auto unnamed = [](const PlanMemoryBudgets&) { return ""; };
   const auto plans = one.plan_budgets(limits, unnamed), same = many.plan_budgets(limits, unnamed);
   for (size_t i = 0; i < limits.size(); ++i) {
     CAPTURE(i);

@@ -35,8 +35,8 @@ json compare(const planner::StepPredictor& model, const std::filesystem::path& t
   const plan::Plan plan = read(trial / "plan.json");
   const auto start = std::chrono::steady_clock::now();
   const json training = read(trial / "request.json")["training"];
-  const planner::AllowedOffloadTiers tiers{training.value("host_budget_bytes", int64_t{0}),
-                                           training.value("scratch", "") != ""};
+  const planner::AllowedOffloadTiersAndHostBudget tiers{training.value("host_budget_bytes", int64_t{0}),
+                                                        training.value("scratch", "") != ""};
   const planner::StepPrediction predicted = model.predict(plan, tiers);
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
   const json measured = read(trial / "measurement.json");
@@ -68,7 +68,7 @@ int main(int count, char** arguments) try {
   if (count < 2 || count > 4) return 2;
   const std::filesystem::path run = arguments[1];
   std::vector<std::filesystem::path> trials;
-  plan::RecordedOpCosts costs;
+  plan::RecordedStepCosts costs;
   for (const auto& entry : std::filesystem::directory_iterator(run / "trials")) {
     if (std::filesystem::exists(entry.path() / "measurement.json")) trials.push_back(entry.path());
     if (std::filesystem::exists(entry.path() / "costs.json")) costs = read(entry.path() / "costs.json");

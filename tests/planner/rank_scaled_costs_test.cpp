@@ -8,14 +8,14 @@
 namespace memtune::rank_scaled_costs_test {
 
 using namespace memtune;
-using plan::RecordedOpCosts;
+using plan::RecordedStepCosts;
 using planner::costs_on_ranks;
-using Kind = RecordedOpCosts::Moment::Kind;
+using Kind = RecordedStepCosts::Moment::Kind;
 
 namespace {
 
-RecordedOpCosts two_ranks() {
-  RecordedOpCosts costs;
+RecordedStepCosts two_ranks() {
+  RecordedStepCosts costs;
   costs.start_bytes = 1000;
   costs.before_peak_bytes = 1900;
   costs.after_peak_bytes = 1500;
@@ -33,7 +33,7 @@ RecordedOpCosts two_ranks() {
   return costs;
 }
 
-std::string refusal(const RecordedOpCosts& costs, int ranks) {
+std::string refusal(const RecordedStepCosts& costs, int ranks) {
   try {
     costs_on_ranks(costs, ranks);
   } catch (const UsageError& error) {
@@ -45,7 +45,7 @@ std::string refusal(const RecordedOpCosts& costs, int ranks) {
 }  // namespace
 
 TEST_CASE("on twice the ranks every entry of the step has half of its shards") {
-  const RecordedOpCosts recorded = two_ranks(), costs = costs_on_ranks(recorded, 4);
+  const RecordedStepCosts recorded = two_ranks(), costs = costs_on_ranks(recorded, 4);
   CHECK(costs.start_bytes == 1000 - 400);
   CHECK(costs.runs[0].before_bytes == 1100 - 400);
   CHECK(costs.runs[0].own_bytes == 50);
@@ -63,30 +63,30 @@ TEST_CASE("on twice the ranks every entry of the step has half of its shards") {
 }
 
 TEST_CASE("the last of several micro-batches begins with gradient shards that the step began without") {
-  RecordedOpCosts recorded = two_ranks();
+  RecordedStepCosts recorded = two_ranks();
   recorded.gradient_bytes[0] = 100;
-  const RecordedOpCosts costs = costs_on_ranks(recorded, 4);
+  const RecordedStepCosts costs = costs_on_ranks(recorded, 4);
   CHECK(costs.start_bytes == 1000 - 400);
   CHECK(costs.runs[0].before_bytes == 1100 - 450);
   CHECK(costs.before_peak_bytes == 1900 - 450);
 }
 
 TEST_CASE("a shard takes the whole block if the allocator does not split off its rest") {
-  RecordedOpCosts recorded = two_ranks();
+  RecordedStepCosts recorded = two_ranks();
   recorded.grain_bytes = 512;
   recorded.sharding.units[0].bytes = 116 << 20;  // 58 MiB of a segment of 58, then 29 of one of 30
-  const RecordedOpCosts costs = costs_on_ranks(recorded, 4);
+  const RecordedStepCosts costs = costs_on_ranks(recorded, 4);
   CHECK(costs.start_bytes == 1000 - 400 + (1 << 20));
   CHECK(costs.moments[1].peak_bytes == 2200 - 450 + (1 << 20));
   CHECK(costs.gradient_bytes[1] == 50);
 }
 
 TEST_CASE("the optimizer's time scales with the shards and the step's time with it") {
-  const RecordedOpCosts more = costs_on_ranks(two_ranks(), 8);
+  const RecordedStepCosts more = costs_on_ranks(two_ranks(), 8);
   CHECK(more.after_ms == 1);
   CHECK(more.step_ms == 17);
   CHECK(more.runs[0].ms == 1);
-  RecordedOpCosts four = two_ranks();
+  RecordedStepCosts four = two_ranks();
   four.sharding.ranks = 4;
   CHECK(costs_on_ranks(four, 2).step_ms == 24);
   four.after_ms = 100;  // of a step that waits for nothing, recorded on a busy machine
@@ -94,7 +94,7 @@ TEST_CASE("the optimizer's time scales with the shards and the step's time with 
 }
 
 TEST_CASE("a step converted to more ranks and back is the recorded one") {
-  RecordedOpCosts recorded = two_ranks();
+  RecordedStepCosts recorded = two_ranks();
   CHECK(costs_on_ranks(costs_on_ranks(recorded, 8), 2) == recorded);
   CHECK(costs_on_ranks(recorded, 2) == recorded);
   recorded.sharding.ranks = 8;
@@ -103,7 +103,7 @@ TEST_CASE("a step converted to more ranks and back is the recorded one") {
 }
 
 TEST_CASE("memory of no rank is negative or more than any machine has") {
-  RecordedOpCosts hostile = two_ranks();
+  RecordedStepCosts hostile = two_ranks();
   hostile.sharding.shard_bytes = int64_t{1} << 50;
   CHECK(costs_on_ranks(hostile, 1 << 20).runs[0].before_bytes == 0);
   hostile.sharding.ranks = 1 << 20;
@@ -111,12 +111,12 @@ TEST_CASE("memory of no rank is negative or more than any machine has") {
 }
 
 TEST_CASE("a step without shards or without their bytes is refused with the way out") {
-  RecordedOpCosts costs = two_ranks();
+  RecordedStepCosts costs = two_ranks();
   CHECK(refusal(costs, 1).find("give at least 2") != std::string::npos);
   costs.gradient_bytes.clear();
   CHECK(refusal(costs, 4).find("record none again") != std::string::npos);
   costs = two_ranks();
-  costs.sharding.shard_bytes = RecordedOpCosts::Sharding::kUnknown;
+  costs.sharding.shard_bytes = RecordedStepCosts::Sharding::kUnknown;
   CHECK(refusal(costs, 4).find("record none again") != std::string::npos);
   costs.sharding.units.clear();
   CHECK(refusal(costs, 4).find("--ranks 2") != std::string::npos);

@@ -17,9 +17,9 @@ namespace memtune::recompute_sets_test {
 using namespace memtune;
 using namespace memtune::planner;
 using namespace memtune::test;
-using plan::AllocationNode;
 using plan::OpMemoryAccessGraph;
-using plan::RecordedOpCosts;
+using plan::OpOutputAllocationNode;
+using plan::RecordedStepCosts;
 
 namespace {
 
@@ -38,7 +38,7 @@ class Labelings {
 
  private:
   enum Label { none, kept, recomputed };
-  const AllocationNode& at(int memory) const { return graph_.memories()[memory]; }
+  const OpOutputAllocationNode& at(int memory) const { return graph_.memories()[memory]; }
   bool in_block(int memory) const { return facts_.ops[at(memory).op].block == 0; }
   bool is_free(int memory) const { return !in_block(memory) && at(memory).saved; }
 
@@ -163,7 +163,7 @@ std::string text(const std::vector<Point>& points) {
   return out.str();
 }
 
-std::vector<Point> swept(const ProgramFacts& facts, const OpMemoryAccessGraph& graph, const RecordedOpCosts& costs) {
+std::vector<Point> swept(const ProgramFacts& facts, const OpMemoryAccessGraph& graph, const RecordedStepCosts& costs) {
   std::vector<Point> points;
   for (const BlockRecomputeOption& set : recompute_sets(block_graphs(facts, graph, costs, 0)[1]))
     points.emplace_back(set.bytes, set.ms);
@@ -181,7 +181,7 @@ std::string recomputed(const BlockRecomputeGraph& block, const OpMemoryAccessGra
   return lines;
 }
 
-std::string recomputed(const ProgramFacts& facts, const RecordedOpCosts& costs, int block = 0) {
+std::string recomputed(const ProgramFacts& facts, const RecordedStepCosts& costs, int block = 0) {
   const OpMemoryAccessGraph graph(facts);
   return recomputed(block_graphs(facts, graph, costs, kMiB)[block + 1], graph);
 }
@@ -247,7 +247,7 @@ TEST_CASE("an op that writes outside of the step is not recomputed") {
   builder.measured(1, true);
   builder.op("aten::batch_norm", {in});
   builder.measured(8, true);
-  RecordedOpCosts costs = costs_of(builder.facts, {1, 1});
+  RecordedStepCosts costs = costs_of(builder.facts, {1, 1});
   CHECK(recomputed(builder.facts, costs) == "\n1 \n0 1 \n");
   costs.runs[1].writes_outside = true;
   CHECK(recomputed(builder.facts, costs) == "\n0 \n");

@@ -16,7 +16,7 @@
 namespace memtune::simulated_device_memory_test {
 
 using namespace memtune;
-using plan::RecordedOpCosts;
+using plan::RecordedStepCosts;
 using plan::TensorPlacement;
 using planner::SimulatedCachingAllocator;
 using planner::SimulatedDeviceMemory;
@@ -43,8 +43,8 @@ using Sizes = std::vector<int64_t>;
 
 // `asks`: requested sizes. `holds`: sizes of the allocator's blocks for them. `more`: peak above the held bytes when
 // backward unpacks v2.
-RecordedOpCosts recorded(const Sizes& asks, const Sizes& holds, int64_t more, bool drops_v0 = false) {
-  RecordedOpCosts costs;
+RecordedStepCosts recorded(const Sizes& asks, const Sizes& holds, int64_t more, bool drops_v0 = false) {
+  RecordedStepCosts costs;
   costs.grain_bytes = kGrain;
   const auto live = [&](int values) {  // v0 is live until op1 has read it
     int64_t mibs = 1000;
@@ -60,7 +60,7 @@ RecordedOpCosts recorded(const Sizes& asks, const Sizes& holds, int64_t more, bo
     costs.runs[i].saves = {i - 1};
     costs.saved.push_back({.value = i - 1, .run = i});
   }
-  using Kind = RecordedOpCosts::Moment::Kind;
+  using Kind = RecordedStepCosts::Moment::Kind;
   for (int value = kLoss - 1; value >= 0; --value) {
     const int64_t held = live(value + 1), peak = held + (value == kLoss - 1 ? more : 0) * kMiB;
     costs.moments.push_back({Kind::unpack, value, 2, 0, held, peak});
@@ -132,14 +132,14 @@ TEST_CASE("unmodelled memory takes blocks from the cache and returns them") {
 }
 
 TEST_CASE("a plan that drops a large value gives other values smaller blocks") {
-  const RecordedOpCosts costs = recorded({196, 49, 49}, {196, 50, 50}, 500);  // v1 and v2 have a segment each
+  const RecordedStepCosts costs = recorded({196, 49, 49}, {196, 50, 50}, 500);  // v1 and v2 have a segment each
   const planner::StepPredictor model(facts(), costs);
   CHECK(model.predict({}).peak_bytes == 1796 * kMiB);
   CHECK(model.predict(without_v0()).peak_bytes == (1000 + 50 + 49 + 500) * kMiB);  // v2 is split from v0's
 }
 
 TEST_CASE("values are split from the work space of an op") {
-  RecordedOpCosts costs = recorded({196, 49, 49}, {196, 49, 49}, 500);
+  RecordedStepCosts costs = recorded({196, 49, 49}, {196, 49, 49}, 500);
   costs.runs[0].own_bytes += 300 * kMiB;
   const planner::StepPredictor model(facts(), costs);
   CHECK(model.predict({}).peak_bytes == 1794 * kMiB);
@@ -147,7 +147,7 @@ TEST_CASE("values are split from the work space of an op") {
 }
 
 TEST_CASE("a recomputed op takes its work space again") {
-  RecordedOpCosts costs = recorded({196, 49, 49}, {196, 49, 49}, 0);
+  RecordedStepCosts costs = recorded({196, 49, 49}, {196, 49, 49}, 0);
   costs.runs[0].own_bytes += 300 * kMiB;
   for (size_t i = 2; i < costs.moments.size(); ++i) {  // gradients, which use the 300
     costs.moments[i].before_bytes += 200 * kMiB;
@@ -155,7 +155,7 @@ TEST_CASE("a recomputed op takes its work space again") {
   }
   const planner::StepPredictor model(facts(), costs);
   const plan::Plan plan = without_v0();
-  schedule::LearnedMemoryHeadroom schedule;
+  schedule::LearnedMemoryHeadroomTimeline schedule;
   SimulatedCachingAllocator cache(kGrain);
   planner::StepSimulator(model.tables(), costs, model.unmodelled(), plan, schedule, cache).simulate_step();
   CHECK(cache.reserved_bytes() == (196 + 300 + 300) * kMiB);
@@ -163,30 +163,30 @@ TEST_CASE("a recomputed op takes its work space again") {
 
 // In the first step v1 and v2 share a segment of 20, and 10 more need a new one. From then on v1 is in that one.
 TEST_CASE("blocks stay in the segments in which earlier steps left them") {
-  const RecordedOpCosts costs = recorded({12, 9, 11}, {12, 10, 11}, 10);
+  const RecordedStepCosts costs = recorded({12, 9, 11}, {12, 10, 11}, 10);
   const planner::StepPredictor model(facts(), costs);
   CHECK(model.predict({}).peak_bytes == (1033 + 10) * kMiB);
   CHECK(model.predict(without_v0()).peak_bytes == (1000 + 9 + 11 + 10) * kMiB);  // v0 leaves room for the 10
 }
 
 TEST_CASE("the blocks of a step with recomputation are converted to those without it") {
-  RecordedOpCosts costs = recorded({12, 9, 11}, {12, 9, 11}, 10, true);
+  RecordedStepCosts costs = recorded({12, 9, 11}, {12, 9, 11}, 10, true);
   costs.plan = without_v0();
-  const RecordedOpCosts kept = planner::costs_without_recompute(facts(), costs);
+  const RecordedStepCosts kept = planner::costs_without_recompute(facts(), costs);
   CHECK(kept.moments[0].peak_bytes == (1033 + 10) * kMiB);
   CHECK(kept.runs[2].before_bytes == 1022 * kMiB);
   CHECK(kept.after_peak_bytes == 1000 * kMiB);
 }
 
 TEST_CASE("a device without a caching allocator has blocks of the requested size") {
-  RecordedOpCosts costs = recorded({196, 49, 49}, {196, 49, 49}, 500);
+  RecordedStepCosts costs = recorded({196, 49, 49}, {196, 49, 49}, 500);
   costs.grain_bytes = 1;
   CHECK(planner::StepPredictor(facts(), costs).predict(without_v0()).peak_bytes == (1000 + 98 + 500) * kMiB);
 }
 
 TEST_CASE("a device of a given size holds the segments that the allocator reserves, and its overhead") {
   plan::ProgramFacts program = facts();
-  RecordedOpCosts costs = recorded({196, 49, 49}, {196, 50, 50}, 30);
+  RecordedStepCosts costs = recorded({196, 49, 49}, {196, 50, 50}, 30);
   costs.start_bytes = 1000 * kMiB;
   const StepPredictor plain(program, costs);
   const StepPrediction without = plain.predict({});

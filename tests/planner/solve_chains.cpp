@@ -33,9 +33,9 @@ ChainPlanningProblem chain_of(const json& asked) {
 
 json printed(const ChainPlanningProblem& chain) {
   json blocks = json::array();
-  for (const ChainBlock& block : chain.blocks) {
+  for (const ChainBlockTimesAndOptions& block : chain.blocks) {
     json options = json::array();
-    for (const ChainOption& one : block.options)
+    for (const ChainBlockOptionCosts& one : block.options)
       options.push_back({{"resident", one.resident_bytes},
                          {"moved", one.offloaded_bytes},
                          {"recompute", one.recompute_ms},

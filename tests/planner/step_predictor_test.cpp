@@ -18,7 +18,7 @@
 namespace memtune::step_predictor_test {
 
 using namespace memtune;
-using plan::RecordedOpCosts;
+using plan::RecordedStepCosts;
 using plan::TensorPlacement;
 using planner::StepPrediction;
 using planner::StepPredictor;
@@ -26,11 +26,11 @@ using planner::StepPredictor;
 namespace {
 
 constexpr int kLoss = 4;
-using Kind = RecordedOpCosts::Moment::Kind;
+using Kind = RecordedStepCosts::Moment::Kind;
 
 struct Step {
   plan::ProgramFacts facts;
-  RecordedOpCosts costs;
+  RecordedStepCosts costs;
   StepPrediction predict(const plan::Plan& plan) const { return StepPredictor(facts, costs).predict(plan); }
 
   void add_op(int i) {
@@ -69,7 +69,7 @@ Step ops() {
 }
 
 // `saved`: the saved values. `own_bytes`: what op2 saves for itself, the cast of `cast_of`.
-Step chain(const std::set<int>& saved = {0, 1, 2, 3}, int64_t own_bytes = 0, int cast_of = RecordedOpCosts::kNoCast) {
+Step chain(const std::set<int>& saved = {0, 1, 2, 3}, int64_t own_bytes = 0, int cast_of = RecordedStepCosts::kNoCast) {
   Step step = ops();
   const auto live = [&](int run) {  // when it starts
     int64_t bytes = 1000 + (run > 2 ? own_bytes : 0);
@@ -104,7 +104,7 @@ plan::Plan placed(const std::vector<std::pair<int, TensorPlacement>>& outputs) {
   plan.transfer.min_bytes = 0;
   plan.saved_min_bytes = 0;
   for (const auto& [op, place] : outputs) {
-    plan::OpPlacement& placement = plan.placements.emplace_back();
+    plan::OpActivationPlacements& placement = plan.placements.emplace_back();
     placement.op = op;
     placement.outputs = {place};
   }
@@ -234,8 +234,8 @@ TEST_CASE("values beyond host memory are written to disk from the oldest on and 
 TEST_CASE("the host waits for the disk and compute waits once it has caught up") {
   const plan::Plan plan = placed({{0, TensorPlacement::disk}, {1, TensorPlacement::disk}, {2, TensorPlacement::disk}});
   Step step = chain();
-  for (RecordedOpCosts::Run& run : step.costs.runs) run.host_ms = run.ms;
-  for (RecordedOpCosts::Moment& moment : step.costs.moments) moment.host_ms = moment.ms;
+  for (RecordedStepCosts::Run& run : step.costs.runs) run.host_ms = run.ms;
+  for (RecordedStepCosts::Moment& moment : step.costs.moments) moment.host_ms = moment.ms;
   const auto predict = [&] { return StepPredictor(step.facts, step.costs).predict(plan, {4096, true}); };
   CHECK(predict().wait_ms == 0);
   step.costs.disk_write_gb_per_s = 5e-5;  // 2 ms for a value
@@ -273,7 +273,7 @@ TEST_CASE("a cast that an op saved is recomputed without the op") {
 }
 
 TEST_CASE("a cast parameter is recomputed but not offloaded and autocast keeps it in forward") {
-  const Step step = chain({0, 1, 2, 3}, 200, RecordedOpCosts::kCastOfOther);
+  const Step step = chain({0, 1, 2, 3}, 200, RecordedStepCosts::kCastOfOther);
   CHECK(step.predict(own_of_op2(TensorPlacement::host)).out_bytes == 0);
   const StepPrediction again = step.predict(own_of_op2(TensorPlacement::recompute));
   CHECK(again.recomputed_bytes == 200);
@@ -329,7 +329,7 @@ TEST_CASE("nested checkpoints recompute an inner block on the way and again in i
 Step host_bound() {
   Step step = chain();
   step.costs.issue.runs.assign(5, {3, false});
-  for (const RecordedOpCosts::Moment& moment : step.costs.moments)
+  for (const RecordedStepCosts::Moment& moment : step.costs.moments)
     step.costs.issue.moments.push_back({moment.kind == Kind::unpack ? 1.0 : 0.0, false});
   step.costs.step_ms = 24;
   return step;
@@ -352,7 +352,7 @@ TEST_CASE("an op that the host issues late costs what issuing it takes") {
 TEST_CASE("the host's time is no cost where it is ahead of the device") {
   Step step = host_bound();
   step.costs.issue.runs.assign(5, {0.5, false});
-  for (RecordedOpCosts::IssueTime& time : step.costs.issue.moments) time.ms /= 2;
+  for (RecordedStepCosts::IssueTime& time : step.costs.issue.moments) time.ms /= 2;
   step.costs.step_ms = 13.5;  // compute starts when op0 is issued
   CHECK(StepPredictor(step.facts, step.costs).tables().idle_ms == doctest::Approx(0.5));
   CHECK(step.predict(placed({{2, TensorPlacement::recompute}})).step_ms == doctest::Approx(14.5));

@@ -36,22 +36,22 @@ struct Decoder {
     for (size_t i = 1; i + 1 < costs.moments.size(); i += 2)
       if (random() % 4 == 0) swap(costs.moments[i], costs.moments[i + 1]);
   }
-  static void swap(plan::RecordedOpCosts::Moment& a, plan::RecordedOpCosts::Moment& b) {
+  static void swap(plan::RecordedStepCosts::Moment& a, plan::RecordedStepCosts::Moment& b) {
     std::swap(a.kind, b.kind);
     std::swap(a.saved, b.saved);
     std::swap(a.ms, b.ms);
   }
   ProgramFacts facts;
-  plan::RecordedOpCosts costs;
+  plan::RecordedStepCosts costs;
 };
 
 // The host takes up to 3 times as long as the device to issue an op, and reads some results.
-void add_issue_times(plan::RecordedOpCosts& costs, std::mt19937& random) {
+void add_issue_times(plan::RecordedStepCosts& costs, std::mt19937& random) {
   const auto drawn = [&](double ms) {
-    return plan::RecordedOpCosts::IssueTime{ms * std::uniform_real_distribution(0.0, 3.0)(random), random() % 8 == 0};
+    return plan::RecordedStepCosts::IssueTime{ms * std::uniform_real_distribution(0.0, 3.0)(random), random() % 8 == 0};
   };
-  for (const plan::RecordedOpCosts::Run& run : costs.runs) costs.issue.runs.push_back(drawn(run.ms));
-  for (const plan::RecordedOpCosts::Moment& moment : costs.moments) costs.issue.moments.push_back(drawn(moment.ms));
+  for (const plan::RecordedStepCosts::Run& run : costs.runs) costs.issue.runs.push_back(drawn(run.ms));
+  for (const plan::RecordedStepCosts::Moment& moment : costs.moments) costs.issue.moments.push_back(drawn(moment.ms));
   costs.issue.engine_ms = 0.01;
   costs.issue.copy_ms = 0.001;
 }
@@ -60,7 +60,7 @@ plan::Plan random_plan(const ProgramFacts& facts, std::mt19937& random) {
   const plan::OpMemoryAccessGraph graph(facts);
   plan::PlanDraft draft(facts);
   const unsigned moved = random() % 10, recomputed = random() % 10;
-  for (const plan::AllocationNode& memory : graph.memories()) {
+  for (const plan::OpOutputAllocationNode& memory : graph.memories()) {
     const unsigned drawn = random() % 20;
     if (drawn < moved) draft.fill(memory, TensorPlacement::host);
     if (drawn >= moved && drawn < moved + recomputed) draft.fill(memory, TensorPlacement::recompute);
@@ -124,7 +124,7 @@ TEST_CASE("what the device does more while it would wait for the host does not r
   decoder.costs.issue.runs.resize(decoder.costs.runs.size());
   decoder.costs.issue.moments.resize(decoder.costs.moments.size());
   for (size_t i = decoder.costs.moments.size() - 3; i < decoder.costs.moments.size(); ++i)
-    if (decoder.costs.moments[i].kind == plan::RecordedOpCosts::Moment::Kind::unpack)
+    if (decoder.costs.moments[i].kind == plan::RecordedStepCosts::Moment::Kind::unpack)
       decoder.costs.issue.moments[i].ms = 20 * decoder.costs.step_ms;  // the host is late with the last of backward
   const StepPredictor model(decoder.facts, decoder.costs);
   const StepTimeLowerBound bound(model.tables(), decoder.costs, model.unmodelled(), plan::TransferSettings().min_bytes);

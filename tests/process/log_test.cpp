@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include "tests/support/out_of_memory.h"
+#include "tests/support/out_of_memory_breakdown.h"
 #include "tests/support/run_program.h"
 
 namespace memtune::log_test {

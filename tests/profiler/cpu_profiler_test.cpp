@@ -4,7 +4,7 @@
 #include <chrono>
 #include <thread>
 
-#include "core/measure/profiler/profiler.h"
+#include "core/measure/profiler/device_activity_profiler.h"
 #include "tests/device/gate.h"
 #include "tests/support/cpu_emulated_device.h"
 

@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "core/base/error.h"
-#include "core/measure/profiler/profiler.h"
+#include "core/measure/profiler/device_activity_profiler.h"
 #include "tests/support/cpu_emulated_device.h"
 #include "tests/support/queue_device.h"
 

@@ -7,14 +7,14 @@
 #include <functional>
 
 #include "core/base/error.h"
-#include "core/model/frontend/emitter.h"
 #include "core/model/frontend/loss.h"
+#include "core/model/frontend/program_emitter.h"
 #include "core/model/program/facts.h"
 #include "core/model/program/segments.h"
 namespace memtune::program::blocks_test {
 namespace {
 
-using frontend::Emitter;
+using frontend::ProgramEmitter;
 using frontend::Value;
 using Paths = std::vector<std::string>;
 
@@ -28,7 +28,7 @@ class Writer {
 
   Writer& module(const std::string& name, const std::string& type, const std::function<void()>& body) {
     const std::string outer = std::exchange(path_, path_.empty() || name.empty() ? path_ + name : path_ + "." + name);
-    const Emitter::InRegion region(emit_, path_, type);
+    const ProgramEmitter::InRegion region(emit_, path_, type);
     body();
     path_ = outer;
     return *this;
@@ -64,7 +64,7 @@ class Writer {
 
  private:
   Program program_;
-  Emitter emit_{program_};
+  ProgramEmitter emit_{program_};
   at::Tensor weight_ = at::ones({4, 4});
   Value value_;
   std::vector<Value> aside_;

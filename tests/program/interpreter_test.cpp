@@ -9,7 +9,7 @@
 #include <torch/csrc/jit/runtime/graph_executor.h>
 
 #include "core/base/error.h"
-#include "core/model/frontend/emitter.h"
+#include "core/model/frontend/program_emitter.h"
 #include "tests/support/lower.h"
 namespace memtune::program::interpreter_test {
 namespace {
@@ -256,7 +256,7 @@ TEST_CASE("an op that throws leaves no tensor held and no mode changed") {
 TEST_CASE("a region without gradients ends even if an op inside throws") {
   for (const char* size : {"[6]", "[7]"}) {
     Program program;
-    frontend::Emitter emit(program);
+    frontend::ProgramEmitter emit(program);
     const frontend::Value x = emit.input("x");
     emit.enter_grad_mode(emit.constant(false));
     const frontend::Value sizes = emit.constant(c10::List<int64_t>({size[1] - '0'}));
@@ -278,7 +278,7 @@ TEST_CASE("a region without gradients ends even if an op inside throws") {
 
 TEST_CASE("autocast is on only inside its region") {
   Program program;
-  frontend::Emitter emit(program);
+  frontend::ProgramEmitter emit(program);
   const frontend::Value x = emit.input("x");
   emit.enter_autocast(emit.constant(std::string("cpu")), emit.constant(true), emit.constant(at::kBFloat16),
                       emit.constant(true));

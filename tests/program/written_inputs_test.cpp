@@ -4,18 +4,18 @@
 #include <ATen/ATen.h>
 #include <doctest/doctest.h>
 
-#include "core/model/frontend/emitter.h"
+#include "core/model/frontend/program_emitter.h"
 namespace memtune::program::written_inputs_test {
 namespace {
 
-using frontend::Emitter;
+using frontend::ProgramEmitter;
 using frontend::Value;
 
 using Flags = std::vector<bool>;
 
 TEST_CASE("an input is written directly or through a view or in a branch but not through a copy") {
   Program program;
-  Emitter emit(program);
+  ProgramEmitter emit(program);
   const Value a = emit.input("a"), b = emit.input("b"), c = emit.input("c"), d = emit.input("d"), on = emit.input("on");
   emit.op("aten::relu_", "", {a});
   const Value row = emit.op("aten::select", "int", {emit.op("aten::t", "", {b}), 0, 0});
@@ -29,7 +29,7 @@ TEST_CASE("an input is written directly or through a view or in a branch but not
 
 TEST_CASE("a write to the result of a branch counts for the inputs it may return") {
   Program program;
-  Emitter emit(program);
+  ProgramEmitter emit(program);
   const Value a = emit.input("a"), b = emit.input("b"), on = emit.input("on");
   const auto one = [](Value value) { return [value] { return frontend::Values{value}; }; };
   emit.answer(emit.op("aten::relu_", "", {emit.branch(on, one(a), one(b))[0]}));

@@ -17,7 +17,7 @@ struct Archive {
   test::ScratchFolder folder;
   std::optional<std::vector<ZipRecord>> records(const std::string& content) const {
     std::ofstream(folder.path / "a", std::ios::binary) << content;
-    const InputFile file(folder.path / "a");
+    const RandomAccessFileReader file(folder.path / "a");
     return read_zip_directory(zip_bytes(file));
   }
 };

@@ -29,7 +29,7 @@ TEST_CASE("columns with outliers are multiplied unquantized and the others in 8 
   x[2][7] = 1000;
   x[4][30] = -6;
   const at::Tensor bias = at::ones({9});
-  const Int8OutputAndOutliers product = multiply_int8(x, weight, bias);
+  const Int8MatmulOutputAndOutlierColumns product = multiply_int8(x, weight, bias);
   CHECK(at::equal(product.outliers, at::stack({x.select(1, 7), x.select(1, 30)}, 1)));
   // Columns without an outlier are rounded to half precision, then to a 127th of the largest of their row. 64 sums are
   // rounded.

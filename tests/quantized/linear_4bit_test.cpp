@@ -6,7 +6,7 @@
 #include "core/engine/autograd/hooks.h"
 #include "core/model/ops/autocast.h"
 #include "core/model/quantized/nf4.h"
-#include "core/plan/facts/op_traits.h"
+#include "core/plan/facts/operator_class_and_argument_roles.h"
 #include "tests/quantized/linear_layer.h"
 namespace memtune::quantized::linear_4bit_test {
 namespace {

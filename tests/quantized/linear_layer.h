@@ -33,7 +33,7 @@ void check_is_linear(const at::Tensor& x, const at::Tensor& weight, const Call& 
   CHECK(at::equal(of_bias[0], of_bias[1]));
 }
 
-struct Nothing final : autograd::PackedTensor {
+struct Nothing final : autograd::PackedSavedTensor {
   at::Tensor unpack() override {
     FAIL("backward asks for what it saved");
     return {};
@@ -41,7 +41,7 @@ struct Nothing final : autograd::PackedTensor {
 };
 
 struct KeepSaves final : autograd::SavedTensorPacker {
-  std::unique_ptr<autograd::PackedTensor> pack(const at::Tensor& tensor) override {
+  std::unique_ptr<autograd::PackedSavedTensor> pack(const at::Tensor& tensor) override {
     saves.push_back(tensor);
     return std::make_unique<Nothing>();
   }

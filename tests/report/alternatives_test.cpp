@@ -28,7 +28,7 @@ Report sample() {
   report.reference = "own";
   report.budget_bytes = 13 * kGiB;
   report.rows = {result::row("own", 100, 20), result::row("full", 130, 10), result::row("plan:13 GiB", 110, 12)};
-  for (result::TrialRow& row : report.rows) row.command = {"train"};
+  for (result::TrialResultRow& row : report.rows) row.command = {"train"};
   report.rows[0].base = true;
   report.rows[2].python = "run/trials/3-plan-13-gib/memtune_plan.py";
   report.rows[2].recommended = true;
@@ -36,8 +36,8 @@ Report sample() {
   return report;
 }
 
-void fail(result::TrialRow& row, const std::string& reason) {
-  row.measurement.outcome = result::Outcome::error;
+void fail(result::TrialResultRow& row, const std::string& reason) {
+  row.measurement.outcome = result::TrialOutcome::error;
   row.measurement.reason = reason;
 }
 
@@ -83,7 +83,7 @@ TEST_CASE("an alternative that does not fit or failed says so and the other one 
         "plan:13 GiB ended in error: the plan cannot be applied: the model is compiled already");
   CHECK(alternatives(report)[1].row == nullptr);
   CHECK(alternatives(report)[0].fits);
-  report.rows[2].measurement.outcome = result::Outcome::ok;
+  report.rows[2].measurement.outcome = result::TrialOutcome::ok;
   report.rows[2].measurement.losses = {true, true, 2, 1, 2, 0, "own"};
   CHECK(alternatives(report)[1].text == "plan:13 GiB trains differently from own");
   report.rows.pop_back();

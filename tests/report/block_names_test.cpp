@@ -17,7 +17,7 @@ using findings::MadeUp;
 using trace::EventKind;
 using trace::MemoryOwnerKind;
 using trace::Pass;
-using trace::RegionId;
+using trace::TraceRegionKey;
 
 namespace {
 
@@ -42,13 +42,13 @@ MadeUp blocks_named(const std::vector<std::string>& names, double late_ms) {
     made.value(name, block, block == 0 ? "keep" : "host", kGiB);
     made.trace.owners.push_back({MemoryOwnerKind::block, name, block});
     made.trace.owned.push_back({10 + block, static_cast<uint32_t>(2 + block), 3 * kGiB});
-    made.region(20 * block, 20 * block + 20, RegionId::of_block(block), name);
+    made.region(20 * block, 20 * block + 20, TraceRegionKey::of_block(block), name);
   }
   made.kernel(0, 60);
   made.add(EventKind::copy_in, 50, 60 + late_ms, "", kGiB, trace::ValueId(1));
   made.kernel(60 + late_ms, 100 + late_ms);
-  made.region(60, 100 + late_ms, RegionId::of_block(1, Pass::backward), names[1] + " backward");
-  made.region(0, 1, {trace::RegionLevel::head}, "head");
+  made.region(60, 100 + late_ms, TraceRegionKey::of_block(1, Pass::backward), names[1] + " backward");
+  made.region(0, 1, {trace::TraceRegionLevel::head}, "head");
   made.trace.memory = {{0, 2 * kGiB}, {20, 8 * kGiB}, {30, 7 * kGiB}};
   return made;
 }
@@ -66,7 +66,7 @@ TEST_CASE("memory of a block belongs to that block under any name and the head's
     CAPTURE(names[0]);
     const report::StackedMemorySeries stack = report::stack_memory(blocks_named(names, 0).trace, 4);
     std::vector<std::string> blocks;
-    for (const report::MemoryBand& band : stack.bands)
+    for (const report::MemoryOwnerBand& band : stack.bands)
       if (band.owner.kind == MemoryOwnerKind::block) blocks.push_back(band.owner.name);
     CHECK(blocks == names);
     CHECK(stack.bands[3].owner.name == "outside of blocks");
@@ -94,7 +94,7 @@ TEST_CASE("a snapshot names memory of blocks activations") {
 TEST_CASE("late reloads for the last block give the advice to keep it under any block name") {
   for (const std::vector<std::string>& names : kNames) {
     CAPTURE(names[0]);
-    result::Measurement measured;
+    result::TrialMeasurement measured;
     measured.transfer.in_bytes = 1;
     measured.strategy = "offload:stream";
     measured.step_ms.median = 110;

@@ -23,7 +23,7 @@ Report sample() {
   Report report;
   report.reference = "own";
   report.rows = {result::row("own", 100, 10), result::row("checkpoint-off", 88, 13)};
-  for (result::TrialRow& row : report.rows) row.command = {"train"};
+  for (result::TrialResultRow& row : report.rows) row.command = {"train"};
   report.rows[0].base = true;
   report.rows[0].config = "run/trials/1-own/config/a.yaml";
   report.rows[1].config = "run/trials/2-checkpoint-off/config/a.yaml";
@@ -68,7 +68,7 @@ TEST_CASE("a time that is longer by 25 % is reported even if the noise is larger
 
 TEST_CASE("the gain text covers a failed own command and an own command that is best") {
   Report report = sample();
-  report.rows[0].measurement.outcome = result::Outcome::device_oom;
+  report.rows[0].measurement.outcome = result::TrialOutcome::device_oom;
   CHECK(gain_text(report).starts_with("checkpoint-off works, and own ended in device_oom; its config is "));
   CHECK_FALSE(gain(report).has_value());
   report = sample();
@@ -79,7 +79,7 @@ TEST_CASE("the gain text covers a failed own command and an own command that is 
 
 TEST_CASE("a sweep of a model is compared with what the user's config has now") {
   Report report = sample();
-  for (result::TrialRow& row : report.rows) {
+  for (result::TrialResultRow& row : report.rows) {
     row.command.clear();
     row.config.clear();
     row.base = false;
@@ -99,7 +99,7 @@ TEST_CASE("a sweep of a model is compared with what the user's config has now") 
   report.rows[1].measurement.step_ms.high = 101;
   CHECK(gain_text(report) ==
         "none is as fast as checkpoint:full (mine.yml now) within the noise, with 3 GiB more at the peak");
-  report.rows[0].measurement.outcome = result::Outcome::device_oom;
+  report.rows[0].measurement.outcome = result::TrialOutcome::device_oom;
   CHECK(gain_text(report) == "none works, and checkpoint:full (mine.yml now) ended in device_oom");
   report.own_strategy = "checkpoint:op";  // not measured
   CHECK(gain_text(report) == "");
@@ -107,7 +107,7 @@ TEST_CASE("a sweep of a model is compared with what the user's config has now") 
 
 TEST_CASE("a sweep of a model or a command alone has no own command to compare with") {
   Report report = sample();
-  for (result::TrialRow& row : report.rows) row.command.clear();
+  for (result::TrialResultRow& row : report.rows) row.command.clear();
   CHECK(gain_text(report) == "");
   report = sample();
   report.rows.erase(report.rows.begin());

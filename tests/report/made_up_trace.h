@@ -34,7 +34,7 @@ class MadeUpTrace {
   using EventKind = trace::EventKind;
   using MemoryOwnerKind = trace::MemoryOwnerKind;
   using Pass = trace::Pass;
-  using RegionId = trace::RegionId;
+  using TraceRegionKey = trace::TraceRegionKey;
   using TrackRole = trace::TrackRole;
   using ValueId = trace::ValueId;
   static constexpr int64_t kGiB = int64_t{1} << 30, kMiB = 1 << 20, kMs = 1'000'000;
@@ -67,7 +67,7 @@ class MadeUpTrace {
     return trace_.events.back();
   }
 
-  void add(const RegionId& region, TrackRole role, const std::string& name, int64_t start, int64_t end) {
+  void add(const TraceRegionKey& region, TrackRole role, const std::string& name, int64_t start, int64_t end) {
     add(EventKind::region, {role}, name, start, end).region = region;
   }
 
@@ -97,7 +97,7 @@ class MadeUpTrace {
 
   // A copy starts when its lane is free; disk requests run in parallel. Returns the end.
   int64_t move(EventKind kind, const trace::Track& track, ValueId value, int64_t from, double gb_per_s) {
-    const trace::TracedActivation& what = trace_.value(value);
+    const trace::TracedActivationPlacement& what = trace_.value(value);
     const int64_t start = on_device(track.role) ? std::max(from, free_at_[track.role]) : from;
     const int64_t end = start + static_cast<int64_t>(static_cast<double>(what.bytes) / gb_per_s);
     add(kind, track, what.name, start, end, what.bytes, value);
@@ -118,7 +118,7 @@ class MadeUpTrace {
       if (place == "disk")
         ready_[value] = move(EventKind::disk_write, {TrackRole::disk_write}, value, ready_[value], 10);
     }
-    add(RegionId::of_block(block), TrackRole::blocks, region(block), start, now_);
+    add(TraceRegionKey::of_block(block), TrackRole::blocks, region(block), start, now_);
   }
 
   void fetch(int block) {
@@ -139,7 +139,7 @@ class MadeUpTrace {
       const ValueId value(block * kOps.size() + i);
       const std::string place = trace_.value(value).placement;
       if (place == "recompute") {
-        add(RegionId::of_block(block, Pass::recompute), TrackRole::blocks, region(block) + " recompute", now_,
+        add(TraceRegionKey::of_block(block, Pass::recompute), TrackRole::blocks, region(block) + " recompute", now_,
             now_ + kOps[i].us * 1000);
         kernel(kOps[i].name, kOps[i].us, value);
       }
@@ -153,7 +153,7 @@ class MadeUpTrace {
       ready_[value] = 0;
     }
     hold(gradients_, 2 * kGiB / blocks_);
-    add(RegionId::of_block(block, Pass::backward), TrackRole::blocks, region(block) + " backward", start, now_);
+    add(TraceRegionKey::of_block(block, Pass::backward), TrackRole::blocks, region(block) + " backward", start, now_);
   }
 
   void run_step() {
@@ -164,12 +164,12 @@ class MadeUpTrace {
     kernel("head backward", 4000);
     hold(head_, -kGiB);
     for (int block = blocks_ - 1; block >= 0; --block) backward(block);
-    add(RegionId::phase(Pass::forward), TrackRole::phases, "forward and backward", start, now_);
+    add(TraceRegionKey::phase(Pass::forward), TrackRole::phases, "forward and backward", start, now_);
     const int64_t update = now_;
     kernel("adamw", 3000);
     hold(gradients_, -held_["gradients"]);
-    add(RegionId::phase(Pass::optimizer), TrackRole::phases, "optimizer", update, now_);
-    add({trace::RegionLevel::step}, TrackRole::steps, "step", start, now_);
+    add(TraceRegionKey::phase(Pass::optimizer), TrackRole::phases, "optimizer", update, now_);
+    add({trace::TraceRegionLevel::step}, TrackRole::steps, "step", start, now_);
     now_ += kMs / 4;
   }
 

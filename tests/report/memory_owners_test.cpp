@@ -11,9 +11,9 @@ namespace memtune::memory_owners_test {
 
 using namespace memtune;
 using namespace memtune::report;
-using memtune::result::MemoryKind;
 using memtune::result::MemoryOfCallPath;
 using memtune::result::StepMemoryBreakdown;
+using memtune::result::StepMemoryCategory;
 
 namespace {
 
@@ -22,10 +22,10 @@ constexpr int64_t kGiB = int64_t{1} << 30;
 StepMemoryBreakdown memory() {
   StepMemoryBreakdown m;
   m.step = 9;
-  m.phase = result::MemoryPhase::backward;
-  m.owners = {{MemoryKind::parameters, 2 * kGiB, 2 * kGiB, 2 * kGiB},
-              {MemoryKind::logits, 0, 6 * kGiB, 0},
-              {MemoryKind::optimizer, 4 * kGiB, 4 * kGiB, 4 * kGiB}};
+  m.phase = result::PeakMemoryTrainingPhase::backward;
+  m.owners = {{StepMemoryCategory::parameters, 2 * kGiB, 2 * kGiB, 2 * kGiB},
+              {StepMemoryCategory::logits, 0, 6 * kGiB, 0},
+              {StepMemoryCategory::optimizer, 4 * kGiB, 4 * kGiB, 4 * kGiB}};
   m.lines = {{"/x/model.py", 7, "forward", "cross_entropy", "loss = f(x)", 6 * kGiB, 3}};
   m.modules = {{"layers.*.mlp", 3 * kGiB, kGiB, 12}};
   return m;
@@ -34,7 +34,7 @@ StepMemoryBreakdown memory() {
 Report report_of(int rows) {
   Report report;
   for (int i = 0; i < rows; ++i) {
-    result::TrialRow row;
+    result::TrialResultRow row;
     row.measurement.strategy = "variant" + std::to_string(i);
     row.measurement.memory = memory();
     row.command = {"python", "train.py"};
@@ -71,7 +71,7 @@ TEST_CASE("what is not known is said") {
   StepMemoryBreakdown m = memory();
   m.saved_only = true;
   m.complete = false;
-  m.phase = result::MemoryPhase::forward;
+  m.phase = result::PeakMemoryTrainingPhase::forward;
   CHECK(owner_title(m) == "Memory of step 9 by owner");
   CHECK(owner_texts(m).size() == 4);
   CHECK(owner_columns(m)[2].head == "before backward");

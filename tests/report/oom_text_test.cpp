@@ -15,10 +15,10 @@ using namespace memtune::report;
 
 namespace {
 
-result::OutOfMemory failure() {
-  result::OutOfMemory oom;
+result::OutOfMemoryBreakdown failure() {
+  result::OutOfMemoryBreakdown oom;
   oom.step = 5;
-  oom.phase = result::MemoryPhase::forward;
+  oom.phase = result::PeakMemoryTrainingPhase::forward;
   oom.stacks = true;
   oom.requested_bytes = 2 * kGiB;
   oom.limit_bytes = oom.total_bytes = 80 * kGiB;
@@ -37,9 +37,9 @@ result::OutOfMemory failure() {
   return oom;
 }
 
-Report report_of(const result::OutOfMemory& oom) {
+Report report_of(const result::OutOfMemoryBreakdown& oom) {
   Report report;
-  report.rows = {failed("command", result::Outcome::device_oom, "CUDA out of memory")};
+  report.rows = {failed("command", result::TrialOutcome::device_oom, "CUDA out of memory")};
   report.rows[0].command = {"python", "train.py"};
   report.rows[0].measurement.oom = oom;
   return report;
@@ -59,11 +59,11 @@ TEST_CASE("the paragraph has cause, request, holders, lines and the first remedy
 }
 
 TEST_CASE("what is not known is left out and a limit is named") {
-  result::OutOfMemory oom = failure();
+  result::OutOfMemoryBreakdown oom = failure();
   oom.stacks = false;
   oom.parameters_bytes = oom.rest_bytes = 0;
   oom.where = {};
-  oom.phase = result::MemoryPhase::backward;
+  oom.phase = result::PeakMemoryTrainingPhase::backward;
   oom.limit_bytes = 79 * kGiB;
   const std::string text = oom_text(oom);
   CHECK_FALSE(has(text, "Allocated: "));
@@ -73,7 +73,7 @@ TEST_CASE("what is not known is left out and a limit is named") {
 }
 
 TEST_CASE("table and page explain the failed trial and control characters do not pass") {
-  result::OutOfMemory oom = failure();
+  result::OutOfMemoryBreakdown oom = failure();
   oom.lines[0].text = "x = \x1b[2J<up>(x)";
   const Report report = report_of(oom);
   const std::string text = table(report, {false, 200});

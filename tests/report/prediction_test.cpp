@@ -29,7 +29,7 @@ Report planned() {
   report.budget_bytes = 16 * kGiB;
   report.rows = {worked("none", 250, 1, 36 * kGiB), worked("plan:16GiB", 300, 1, 15 * kGiB),
                  worked("plan:20GiB", 280, 1, 20 * kGiB),
-                 failed("plan:8GiB", result::Outcome::device_oom, "asked for 2 GiB")};
+                 failed("plan:8GiB", result::TrialOutcome::device_oom, "asked for 2 GiB")};
   report.rows[1].predicted = {288, 15 * kGiB};
   report.rows[2].predicted = {282.8, 25 * kGiB};
   report.rows[3].predicted = {402.5, 8 * kGiB};
@@ -116,7 +116,7 @@ TEST_CASE("JSON has the time that the next GiB saves and the strategy that uses 
 
 TEST_CASE("more memory has no price under the goal memory or without a recommendation") {
   Report report = planned();
-  report.goal = result::Goal::memory;
+  report.goal = result::RecommendationGoal::memory;
   CHECK(more_memory_text(report) == "");
   report = planned();
   report.rows[1].recommended = false;
@@ -125,7 +125,7 @@ TEST_CASE("more memory has no price under the goal memory or without a recommend
 
 TEST_CASE("a small model reports the time that the next MiB saves") {
   Report report = planned();
-  for (result::TrialRow& row : report.rows) row.measurement.peak_bytes.allocated /= 1024;
+  for (result::TrialResultRow& row : report.rows) row.measurement.peak_bytes.allocated /= 1024;
   report.budget_bytes /= 1024;
   CHECK(more_memory_text(report) == "each MiB more would save 4.0 ms a step, up to 20 MiB (plan:20GiB: 280.0 ms)");
 }

@@ -9,13 +9,13 @@
 namespace memtune::report_test {
 
 using namespace memtune::report;
-using memtune::result::Outcome;
+using memtune::result::TrialOutcome;
 
 namespace {
 
 std::vector<std::string> order(const Report& report) {
   std::vector<std::string> names;
-  for (const memtune::result::TrialRow* row : ranked(report.rows)) names.push_back(row->measurement.strategy);
+  for (const memtune::result::TrialResultRow* row : ranked(report.rows)) names.push_back(row->measurement.strategy);
   return names;
 }
 
@@ -23,7 +23,7 @@ std::vector<std::string> order(const Report& report) {
 
 TEST_CASE("trials that worked come first by speed and failed ones keep their order") {
   Report report;
-  report.rows = {failed("z", Outcome::timeout, ""), worked("slow", 3, 0, 1), failed("a", Outcome::crash, ""),
+  report.rows = {failed("z", TrialOutcome::timeout, ""), worked("slow", 3, 0, 1), failed("a", TrialOutcome::crash, ""),
                  worked("fast", 1, 0, 1)};
   CHECK(order(report) == std::vector<std::string>{"fast", "slow", "z", "a"});
 }
@@ -54,7 +54,7 @@ TEST_CASE("a trial is compared with the reference of its own batch") {
 
 TEST_CASE("a failed reference is no reference") {
   Report report;
-  report.rows = {failed("none", Outcome::device_oom, ""), worked("other", 3, 0, 1)};
+  report.rows = {failed("none", TrialOutcome::device_oom, ""), worked("other", 3, 0, 1)};
   CHECK(reference_row(report, report.rows[1]) == nullptr);
 }
 
@@ -63,7 +63,7 @@ TEST_CASE("an empty report has an empty ranking") { CHECK(memtune::result::ranke
 TEST_CASE("a machine is called busy by what other processes took during trials and not by its load before") {
   Report report;
   report.rows = {worked("none", 3, 0, 1)};
-  memtune::result::SweepRoundMeasurement round;
+  memtune::result::TrialRoundTimesAndMachineLoad round;
   round.cores = 4;
   round.load = 8;
   round.other_cores = 0.9;

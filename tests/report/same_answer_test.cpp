@@ -17,10 +17,10 @@ using report::Report;
 namespace {
 
 // Marks the rows as a sweep does.
-Report report_of(std::vector<result::TrialRow> rows) {
+Report report_of(std::vector<result::TrialResultRow> rows) {
   Report report;
   report.rows = std::move(rows);
-  report.recommendation = result::recommend(report.rows, 0, result::Goal::throughput);
+  report.recommendation = result::recommend(report.rows, 0, result::RecommendationGoal::throughput);
   result::mark_rows(report.rows, report.recommendation);
   return report;
 }

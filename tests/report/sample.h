@@ -10,9 +10,9 @@ namespace memtune::report {
 inline constexpr int64_t kGiB = int64_t{1} << 30;
 
 // A trial that worked: low and high are the median -+ `half`; 4 samples a step.
-inline result::TrialRow worked(const std::string& strategy, double ms, double half, int64_t peak_bytes) {
-  result::TrialRow row;
-  result::Measurement& m = row.measurement;
+inline result::TrialResultRow worked(const std::string& strategy, double ms, double half, int64_t peak_bytes) {
+  result::TrialResultRow row;
+  result::TrialMeasurement& m = row.measurement;
   m.strategy = strategy;
   m.step_ms = {ms, ms - half, ms + half, {ms - half, ms, ms + half}};
   m.peak_bytes.allocated = m.peak_bytes.reserved = peak_bytes;
@@ -23,8 +23,9 @@ inline result::TrialRow worked(const std::string& strategy, double ms, double ha
   return row;
 }
 
-inline result::TrialRow failed(const std::string& strategy, result::Outcome outcome, const std::string& reason) {
-  result::TrialRow row;
+inline result::TrialResultRow failed(const std::string& strategy, result::TrialOutcome outcome,
+                                     const std::string& reason) {
+  result::TrialResultRow row;
   row.measurement.strategy = strategy;
   row.measurement.outcome = outcome;
   row.measurement.reason = reason;
@@ -38,7 +39,7 @@ inline Report sample_report() {
   report.model = "model.pt";
   report.device = "NVIDIA H200";
   report.settings = "tokens:int64[4,4096]<32000, next_token, adamw, bfloat16";
-  report.rows.push_back(failed("offload:sync", result::Outcome::device_oom,
+  report.rows.push_back(failed("offload:sync", result::TrialOutcome::device_oom,
                                "asked for 2 GiB in forward with 15.5 GiB in use; largest owners: layers.3.mlp 4 GiB"));
   report.rows.push_back(worked("checkpoint:full,inputs=host", 320, 0.5, 12 * kGiB));
   report.rows.push_back(worked("offload:stream", 500, 10, 14 * kGiB));

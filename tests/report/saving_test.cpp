@@ -19,8 +19,8 @@ using namespace memtune::report;
 
 namespace {
 
-result::StateSaveMeasurement save(const std::string& mode, double blocked_ms, double durable_ms) {
-  result::StateSaveMeasurement save;
+result::StateSaveModeMeasurement save(const std::string& mode, double blocked_ms, double durable_ms) {
+  result::StateSaveModeMeasurement save;
   save.mode = mode;
   save.bytes = 4 * kGiB;
   save.blocked_ms = blocked_ms;
@@ -34,11 +34,11 @@ result::StateSaveMeasurement save(const std::string& mode, double blocked_ms, do
 Report with_saves(double mtbf_s) {
   Report report = sample_report();
   report.mtbf_s = mtbf_s;
-  std::vector<result::StateSaveMeasurement>& saves = report.rows[1].saves;
+  std::vector<result::StateSaveModeMeasurement>& saves = report.rows[1].saves;
   saves = {save("sync", 4000, 4000), save("async", 250, 4250), save("third", 0, 0)};
   saves[1].slowdown = 1.25;
   saves[1].host_bytes = 4 * kGiB;
-  saves[2].outcome = result::Outcome::disk_full;
+  saves[2].outcome = result::TrialOutcome::disk_full;
   saves[2].reason = "no space left";
   return report;
 }
@@ -80,7 +80,7 @@ TEST_CASE("without --mtbf the save advice covers three failure rates and no mode
 
 TEST_CASE("failed save modes have their reasons and no advice") {
   Report report = with_saves(43200);
-  for (result::StateSaveMeasurement& each : report.rows[1].saves) each.outcome = result::Outcome::crash;
+  for (result::StateSaveModeMeasurement& each : report.rows[1].saves) each.outcome = result::TrialOutcome::crash;
   const std::string text = table(report);
   CHECK(has(text, "✗ sync: crash"));
   CHECK_FALSE(has(text, "Saving:"));

@@ -15,8 +15,8 @@ using namespace memtune::result;
 
 namespace {
 
-TrialRow counted(const std::string& strategy, double ms, int64_t moved, int64_t recomputed) {
-  TrialRow made = row(strategy, ms);
+TrialResultRow counted(const std::string& strategy, double ms, int64_t moved, int64_t recomputed) {
+  TrialResultRow made = row(strategy, ms);
   made.measurement.transfer.out_bytes = moved;
   made.measurement.recomputed_bytes = recomputed;
   made.measurement.recomputed_ops = recomputed > 0 ? 1 : 0;
@@ -69,7 +69,7 @@ TEST_CASE("a checkpoint with an offload counts only as the part that had an effe
     CHECK(effective(name, 0, 1) == each.without_moves);
     CHECK(effective(each.checkpoint, 0, 1) == each.without_moves);
     CHECK(effective(name, 0, 0) == "none");
-    TrialRow both = counted(name, 90, 1, 1), moved = counted(name, 90, 1, 0);
+    TrialResultRow both = counted(name, 90, 1, 1), moved = counted(name, 90, 1, 0);
     both.measurement.transfer.disk_write_bytes = moved.measurement.transfer.disk_write_bytes = 1;
     CHECK(effective_strategy(both.measurement) == name);
     // Offloaded inputs have no name without their checkpoint.
@@ -83,11 +83,11 @@ TEST_CASE("a combination with an ineffective part is never recommended and not o
       if (moved && each.offloads_inputs()) continue;
       const std::string left = moved ? each.offload : each.without_moves, name = each.name();
       CAPTURE(name);
-      std::vector<TrialRow> rows = {row("none", 100, 4), counted(left, 80, moved, !moved),
-                                    counted(name, 50, moved, !moved)};
-      for (TrialRow& row : rows) row.measurement.transfer.disk_write_bytes = row.measurement.transfer.out_bytes;
+      std::vector<TrialResultRow> rows = {row("none", 100, 4), counted(left, 80, moved, !moved),
+                                          counted(name, 50, moved, !moved)};
+      for (TrialResultRow& row : rows) row.measurement.transfer.disk_write_bytes = row.measurement.transfer.out_bytes;
       rows[2].measurement.peak_bytes.allocated = 1;
-      for (const Goal goal : {Goal::throughput, Goal::memory}) {
+      for (const RecommendationGoal goal : {RecommendationGoal::throughput, RecommendationGoal::memory}) {
         const Recommendation advice = recommend(rows, 0, goal);
         mark_rows(rows, advice);
         CHECK(advice.strategy == left);
@@ -99,13 +99,13 @@ TEST_CASE("a combination with an ineffective part is never recommended and not o
       CHECK(effect_text(rows[2].measurement) ==
             "equal to " + left + (moved ? ": nothing was recomputed" : ": nothing was offloaded"));
       CHECK(effect_text(rows[1].measurement) == "");
-      rows[1].measurement.outcome = Outcome::device_oom;  // then this row stands for it
-      CHECK(recommend(rows, 0, Goal::throughput).strategy == name);
+      rows[1].measurement.outcome = TrialOutcome::device_oom;  // then this row stands for it
+      CHECK(recommend(rows, 0, RecommendationGoal::throughput).strategy == name);
     }
 }
 
 TEST_CASE("offloading to disk that wrote nothing counts as offloading to CPU memory") {
-  TrialRow made = counted("checkpoint:full,inputs=disk+offload:stream,tier=disk,min=4KiB", 90, 1, 1);
+  TrialResultRow made = counted("checkpoint:full,inputs=disk+offload:stream,tier=disk,min=4KiB", 90, 1, 1);
   CHECK(effective_strategy(made.measurement) == "checkpoint:full,inputs=host+offload:stream,min=4KiB");
   CHECK(effect_text(made.measurement).ends_with(": nothing was written to disk"));
   made.measurement.transfer.disk_write_bytes = 1;
@@ -119,7 +119,7 @@ TEST_CASE("a plan and a command without counters keep their names") {
 }
 
 TEST_CASE("the reason for no effect follows the effect text and is written once") {
-  Measurement m = counted("checkpoint:cheap+offload:stream", 90, 0, 1).measurement;
+  TrialMeasurement m = counted("checkpoint:cheap+offload:stream", 90, 0, 1).measurement;
   m.no_effect = "every activation is below min=1MiB";
   m.no_effect = effect_text(m);
   CHECK(m.no_effect == "equal to checkpoint:cheap: nothing was offloaded; every activation is below min=1MiB");
@@ -128,17 +128,17 @@ TEST_CASE("the reason for no effect follows the effect text and is written once"
 
 TEST_CASE("a command variant with the same peak and copies and losses equals the other variant") {
   const auto variant = [](const std::string& name, int64_t peak_gib, std::vector<double> loss) {
-    TrialRow made = row(name, 100, peak_gib);
+    TrialResultRow made = row(name, 100, peak_gib);
     made.command = {"train"};
     made.measurement.loss = std::move(loss);
     return made;
   };
-  std::vector<TrialRow> rows = {variant("own", 9, {2.5, 2.25}), variant("checkpoints", 5, {2.5, 2.25}),
-                                variant("hidden_states", 5, {2.5, 2.25}), variant("offload", 9, {2.5, 2.25}),
-                                variant("batch 2", 9, {2.5, 2.0})};
+  std::vector<TrialResultRow> rows = {variant("own", 9, {2.5, 2.25}), variant("checkpoints", 5, {2.5, 2.25}),
+                                      variant("hidden_states", 5, {2.5, 2.25}), variant("offload", 9, {2.5, 2.25}),
+                                      variant("batch 2", 9, {2.5, 2.0})};
   const std::vector<std::string> likes = {"none", "checkpoint:full", "checkpoint:axolotl-hidden", "offload:trl",
                                           "checkpoint:full"};
-  std::vector<TrialRow> moved = rows;
+  std::vector<TrialResultRow> moved = rows;
   moved[2].measurement.transfer.out_bytes = 4096;
   compare_effects(rows, likes);
   CHECK(rows[2].measurement.no_effect == "equal to checkpoints: nothing was offloaded");
@@ -155,18 +155,18 @@ TEST_CASE("a trial that offloaded and recomputed nothing had no effect unless un
   CHECK_FALSE(had_no_effect(counted("checkpoint:cheap", 90, 0, 1).measurement));
   CHECK_FALSE(had_no_effect(counted("none", 90, 0, 0).measurement));
   CHECK_FALSE(had_no_effect(row("checkpoint:full", 90).measurement));
-  TrialRow failed = counted("offload:stream", 90, 0, 0);
-  failed.measurement.outcome = Outcome::device_oom;
+  TrialResultRow failed = counted("offload:stream", 90, 0, 0);
+  failed.measurement.outcome = TrialOutcome::device_oom;
   CHECK_FALSE(had_no_effect(failed.measurement));
-  TrialRow views = counted("checkpoint:op", 90, 0, 0);  // recomputed ops whose results have no bytes of their own
+  TrialResultRow views = counted("checkpoint:op", 90, 0, 0);  // recomputed ops whose results have no bytes of their own
   views.measurement.recomputed_ops = 3;
   CHECK_FALSE(had_no_effect(views.measurement));
 }
 
 TEST_CASE("a trial without effect is never recommended and not on the front") {
-  std::vector<TrialRow> rows = {row("none", 100, 4), counted("offload:stream", 50, 0, 0)};
+  std::vector<TrialResultRow> rows = {row("none", 100, 4), counted("offload:stream", 50, 0, 0)};
   rows[1].measurement.peak_bytes.allocated = 1;
-  for (const Goal goal : {Goal::throughput, Goal::memory}) {
+  for (const RecommendationGoal goal : {RecommendationGoal::throughput, RecommendationGoal::memory}) {
     const Recommendation advice = recommend(rows, 0, goal);
     mark_rows(rows, advice);
     CHECK(advice.strategy == "none");
@@ -174,18 +174,18 @@ TEST_CASE("a trial without effect is never recommended and not on the front") {
     CHECK_FALSE(rows[1].pareto);
   }
   rows[1].measurement.transfer.out_bytes = 1;
-  CHECK(recommend(rows, 0, Goal::throughput).strategy == "offload:stream");
+  CHECK(recommend(rows, 0, RecommendationGoal::throughput).strategy == "offload:stream");
 }
 
 TEST_CASE("a trial without effect stands for none if none was not run") {
-  const std::vector<TrialRow> rows = {counted("offload:stream", 50, 0, 0)};
-  const Recommendation advice = recommend(rows, 0, Goal::throughput);
+  const std::vector<TrialResultRow> rows = {counted("offload:stream", 50, 0, 0)};
+  const Recommendation advice = recommend(rows, 0, RecommendationGoal::throughput);
   CHECK(advice.strategy == "offload:stream");
   CHECK(advice.fits);
 }
 
 TEST_CASE("changing less means fewer offloaded and recomputed bytes or the larger peak if uncounted") {
-  const TrialRow none = row("none", 100), moves = counted("a", 100, 5, 0), both = counted("b", 100, 3, 3);
+  const TrialResultRow none = row("none", 100), moves = counted("a", 100, 5, 0), both = counted("b", 100, 3, 3);
   CHECK(changes_less(none, moves));
   CHECK_FALSE(changes_less(moves, none));
   CHECK(changes_less(moves, both));
@@ -194,7 +194,7 @@ TEST_CASE("changing less means fewer offloaded and recomputed bytes or the large
 }
 
 TEST_CASE("the command with the lower peak is preferred because commands report no counters") {
-  TrialRow lean = row("lean", 100, 10), fat = row("fat", 100, 20);
+  TrialResultRow lean = row("lean", 100, 10), fat = row("fat", 100, 20);
   lean.command = fat.command = {"train"};
   CHECK(changes_less(lean, fat));
   CHECK_FALSE(changes_less(fat, lean));

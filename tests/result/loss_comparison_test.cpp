@@ -13,19 +13,19 @@ using namespace memtune::result;
 
 namespace {
 
-Measurement with_losses(const std::string& name, std::initializer_list<std::vector<double>> rounds) {
-  Measurement m;
+TrialMeasurement with_losses(const std::string& name, std::initializer_list<std::vector<double>> rounds) {
+  TrialMeasurement m;
   m.strategy = name;
   m.step_ms = summarize({10});
   for (const std::vector<double>& loss : rounds) {
-    SweepRoundMeasurement& round = m.rounds.emplace_back();
+    TrialRoundTimesAndMachineLoad& round = m.rounds.emplace_back();
     round.step_ms = m.step_ms;
     round.loss = loss;
   }
   return m;
 }
 
-const Measurement kRepeats = with_losses("own", {{4, 3}, {4, 3}});
+const TrialMeasurement kRepeats = with_losses("own", {{4, 3}, {4, 3}});
 
 }  // namespace
 
@@ -43,7 +43,7 @@ TEST_CASE("a first loss beyond rounding counts as changed if the base repeats it
 }
 
 TEST_CASE("a variant in which more tensors have no gradient has changed") {
-  Measurement base = kRepeats, less = with_losses("b", {{4, 3}});
+  TrialMeasurement base = kRepeats, less = with_losses("b", {{4, 3}});
   base.tensors_without_gradient = 2;
   CHECK_FALSE(compare_losses(less, base).changed);
   less.tensors_without_gradient = 3;
@@ -55,18 +55,18 @@ TEST_CASE("a variant in which more tensors have no gradient has changed") {
 }
 
 TEST_CASE("a lower precision on either side allows a larger difference of losses") {
-  Measurement coarse = with_losses("b", {{4.015, 3}});
+  TrialMeasurement coarse = with_losses("b", {{4.015, 3}});
   CHECK(compare_losses(coarse, kRepeats).changed);
   coarse.dtype = "bfloat16";
   CHECK_FALSE(compare_losses(coarse, kRepeats).changed);
-  Measurement base = kRepeats;
+  TrialMeasurement base = kRepeats;
   base.dtype = "bfloat16";
   CHECK_FALSE(compare_losses(with_losses("b", {{4.015, 3}}), base).changed);
   CHECK(compare_losses(with_losses("b", {{4.017, 3}}), base).changed);
 }
 
 TEST_CASE("a base that does not repeat itself allows twice the difference of its rounds") {
-  const Measurement base = with_losses("own", {{4.0, 3}, {4.1, 3}});
+  const TrialMeasurement base = with_losses("own", {{4.0, 3}, {4.1, 3}});
   CHECK_FALSE(compare_losses(with_losses("b", {{4.29, 3}}), base).changed);
   CHECK_FALSE(compare_losses(with_losses("b", {{3.81, 3}}), base).changed);
   CHECK(compare_losses(with_losses("b", {{4.31, 3}}), base).changed);
@@ -90,7 +90,7 @@ TEST_CASE("a NaN loss differs and steps without a counterpart are ignored") {
 }
 
 TEST_CASE("a trial that trains differently is not chosen and the reason says so") {
-  TrialRow base, fast;
+  TrialResultRow base, fast;
   base.measurement = with_losses("own", {{4, 3}});
   fast.measurement = with_losses("fast", {{5, 3}});
   base.base = true;
@@ -98,27 +98,27 @@ TEST_CASE("a trial that trains differently is not chosen and the reason says so"
   fast.measurement.step_ms = summarize({1});
   fast.measurement.losses = compare_losses(fast.measurement, base.measurement);
   CHECK_FALSE(is_eligible(fast.measurement));
-  const Recommendation advice = recommend(std::vector<TrialRow>{base, fast}, 0, Goal::throughput);
+  const Recommendation advice = recommend(std::vector<TrialResultRow>{base, fast}, 0, RecommendationGoal::throughput);
   CHECK(advice.strategy == "own");
   CHECK(advice.reason.starts_with("the only one that trains the same: "));
   CHECK(advice.reason.ends_with("; fast is faster, but trains differently"));
 }
 
 TEST_CASE("among equally fast variants with the same peak the base is chosen") {
-  TrialRow base, other;
+  TrialResultRow base, other;
   base.measurement = with_losses("own", {{4, 3}});
   other.measurement = with_losses("other", {{4, 3}});
   base.base = true;
   base.measurement.peak_bytes.allocated = other.measurement.peak_bytes.allocated = 1000;
-  CHECK(recommend(std::vector<TrialRow>{other, base}, 0, Goal::throughput).strategy == "own");
+  CHECK(recommend(std::vector<TrialResultRow>{other, base}, 0, RecommendationGoal::throughput).strategy == "own");
   other.measurement.peak_bytes.allocated = 990;
-  CHECK(recommend(std::vector<TrialRow>{other, base}, 0, Goal::throughput).strategy == "own");
+  CHECK(recommend(std::vector<TrialResultRow>{other, base}, 0, RecommendationGoal::throughput).strategy == "own");
   other.measurement.peak_bytes.allocated = 900;
-  CHECK(recommend(std::vector<TrialRow>{other, base}, 0, Goal::throughput).strategy == "other");
+  CHECK(recommend(std::vector<TrialResultRow>{other, base}, 0, RecommendationGoal::throughput).strategy == "other");
 }
 
 TEST_CASE("losses of steps with different sample counts are not compared") {
-  Measurement base = kRepeats, larger = with_losses("b", {{5, 4}});
+  TrialMeasurement base = kRepeats, larger = with_losses("b", {{5, 4}});
   base.samples_per_s = 400;
   larger.samples_per_s = 404;
   CHECK(compare_losses(larger, base).changed);

@@ -5,8 +5,8 @@
 namespace memtune::result::merge_ranks_test {
 namespace {
 
-Measurement rank(double step_ms, int64_t peak, double loss, double waited_ms) {
-  Measurement measurement;
+TrialMeasurement rank(double step_ms, int64_t peak, double loss, double waited_ms) {
+  TrialMeasurement measurement;
   measurement.step_ms = summarize({step_ms});
   measurement.peak_bytes = {peak, 2 * peak, 0};
   measurement.samples_per_s = 4 / step_ms * 1e3;
@@ -17,8 +17,8 @@ Measurement rank(double step_ms, int64_t peak, double loss, double waited_ms) {
 }
 
 TEST_CASE("merged ranks have the slowest step and the highest peaks and all samples and the mean loss") {
-  const Measurement all = merge_ranks(std::vector{rank(10, 300, 2, 1), rank(20, 200, 4, 0.5)});
-  CHECK(all.outcome == Outcome::ok);
+  const TrialMeasurement all = merge_ranks(std::vector{rank(10, 300, 2, 1), rank(20, 200, 4, 0.5)});
+  CHECK(all.outcome == TrialOutcome::ok);
   CHECK(all.step_ms.median == 20);
   CHECK(all.peak_bytes.allocated == 300);
   CHECK(all.peak_bytes.reserved == 600);
@@ -38,12 +38,12 @@ TEST_CASE("merged ranks have the slowest step and the highest peaks and all samp
 
 TEST_CASE("a mismatch on one rank is a mismatch and the reason names the rank") {
   std::vector ranks = {rank(10, 1, 2, 0), rank(10, 1, 2, 0), rank(10, 1, 2, 0)};
-  ranks[1].outcome = Outcome::mismatch;
+  ranks[1].outcome = TrialOutcome::mismatch;
   ranks[1].reason = "gradients differ from none's";
   ranks[1].gradients = {true, false, 0.5, "w", "none"};
   ranks[2].gradients = {true, false, 0.25, "v", "none"};
-  const Measurement all = merge_ranks(ranks);
-  CHECK(all.outcome == Outcome::mismatch);
+  const TrialMeasurement all = merge_ranks(ranks);
+  CHECK(all.outcome == TrialOutcome::mismatch);
   CHECK(all.reason == "rank 1: gradients differ from none's");
   CHECK_FALSE(all.gradients.equal);
   CHECK(all.gradients.worst == "w");
@@ -52,11 +52,11 @@ TEST_CASE("a mismatch on one rank is a mismatch and the reason names the rank") 
 TEST_CASE("the gradient note of any rank that worked is reported") {
   std::vector ranks = {rank(10, 1, 2, 0), rank(10, 1, 2, 0)};
   ranks[1].reason = "gradients differ by no more than the baseline's own runs";
-  CHECK(merge_ranks(ranks).outcome == Outcome::ok);
+  CHECK(merge_ranks(ranks).outcome == TrialOutcome::ok);
   CHECK(merge_ranks(ranks).reason == ranks[1].reason);
 }
 
-ResumableTrainingResult training(double step_ms, std::vector<StateSaveResult> saves) {
+ResumableTrainingResult training(double step_ms, std::vector<TrainingRunStateSaveRecord> saves) {
   ResumableTrainingResult result;
   result.loss = {3, 2};
   result.step_ms = step_ms;
@@ -84,8 +84,8 @@ TEST_CASE("a merged training has the slowest times and all bytes and the failed 
   CHECK(all.saves[1].error == "rank 1: full");
 }
 
-StateSaveMeasurement saving(double ms, int64_t bytes) {
-  StateSaveMeasurement saves;
+StateSaveModeMeasurement saving(double ms, int64_t bytes) {
+  StateSaveModeMeasurement saves;
   saves.mode = "async";
   saves.saves = 4;
   saves.bytes = saves.host_bytes = bytes;
@@ -97,7 +97,7 @@ StateSaveMeasurement saving(double ms, int64_t bytes) {
 
 TEST_CASE("merged save costs have the slowest times and all bytes and the failure of any rank") {
   std::vector ranks = {saving(2, 10), saving(1, 30)};
-  StateSaveMeasurement all = merge_ranks(ranks);
+  StateSaveModeMeasurement all = merge_ranks(ranks);
   CHECK(all.mode == "async");
   CHECK(all.blocked_ms == 2);
   CHECK(all.durable_ms == 2);
@@ -109,15 +109,15 @@ TEST_CASE("merged save costs have the slowest times and all bytes and the failur
   ranks[1].no_slowdown = "steps are longer";
   CHECK(merge_ranks(ranks).no_slowdown == "steps are longer");
   CHECK_FALSE(merge_ranks(ranks).slowdown);
-  ranks[0].outcome = Outcome::disk_error;
-  ranks[1].outcome = Outcome::disk_full;
+  ranks[0].outcome = TrialOutcome::disk_error;
+  ranks[1].outcome = TrialOutcome::disk_full;
   ranks[1].reason = "No space left on device";
-  CHECK(merge_ranks(ranks).outcome == Outcome::disk_full);
+  CHECK(merge_ranks(ranks).outcome == TrialOutcome::disk_full);
   CHECK(merge_ranks(ranks).reason == "rank 1: No space left on device");
 }
 
 TEST_CASE("a single rank stays as it is") {
-  const Measurement one = merge_ranks(std::vector{rank(10, 300, 2, 1)});
+  const TrialMeasurement one = merge_ranks(std::vector{rank(10, 300, 2, 1)});
   CHECK(one.ranks.empty());
   CHECK(one.loss == std::vector<double>{2, 1});
 }

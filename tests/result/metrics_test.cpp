@@ -13,9 +13,9 @@ using namespace memtune::result;
 
 namespace {
 
-std::string text(const char* key, const std::vector<TrialRow>& rows, size_t of = 0) {
+std::string text(const char* key, const std::vector<TrialResultRow>& rows, size_t of = 0) {
   const auto pointers = pointers_to(rows);
-  const MetricColumn column(metric(key), pointers);
+  const MetricColumnFormatter column(metric(key), pointers);
   return column.head() + ": " + column.text(rows[of].measurement);
 }
 
@@ -31,13 +31,13 @@ TEST_CASE("all cells of a column use the digits of its smallest and the unit of 
   CHECK(text("step_ms", {row("a", 250), row("b", 1000)}) == "step ms: 250.0");
   CHECK(text("step_ms", {row("a", 250), row("b", 2)}) == "step ms: 250.000");
   CHECK(text("peak_allocated_bytes", {row("a", 1, 3)}) == "peak GiB: 3.00");
-  std::vector<TrialRow> small = {row("a", 1, 0)};
+  std::vector<TrialResultRow> small = {row("a", 1, 0)};
   small[0].measurement.peak_bytes.allocated = 3 << 19;
   CHECK(text("peak_allocated_bytes", small) == "peak MiB: 1.50");
 }
 
 TEST_CASE("the hidden share is unknown without copies and otherwise in percent") {
-  std::vector<TrialRow> rows = {row("none", 1), row("offload:stream", 1)};
+  std::vector<TrialResultRow> rows = {row("none", 1), row("offload:stream", 1)};
   rows[1].measurement.transfer.out_bytes = 8;
   rows[1].measurement.transfer.hidden = 0.975;
   CHECK(text("hidden", rows, 0) == "hidden %: –");
@@ -46,7 +46,7 @@ TEST_CASE("the hidden share is unknown without copies and otherwise in percent")
 }
 
 TEST_CASE("the rate counts tokens if all trials do and otherwise samples") {
-  std::vector<TrialRow> rows = two_lengths();
+  std::vector<TrialResultRow> rows = two_lengths();
   CHECK(rate_metric(pointers_to(rows)).key == std::string("tokens_per_s"));
   CHECK(text("tokens_per_s", rows) == "tokens/s: 10240");
   rows[0].measurement.tokens_per_s = 0;

@@ -14,10 +14,10 @@ namespace {
 constexpr int64_t kGiB = int64_t{1} << 30;
 
 // Activations of a batch that is too large, on a device of 80 GiB.
-OutOfMemory failure() {
-  OutOfMemory oom;
+OutOfMemoryBreakdown failure() {
+  OutOfMemoryBreakdown oom;
   oom.step = 3;
-  oom.phase = MemoryPhase::forward;
+  oom.phase = PeakMemoryTrainingPhase::forward;
   oom.stacks = true;
   oom.requested_bytes = 4 * kGiB;
   oom.limit_bytes = oom.total_bytes = 80 * kGiB;
@@ -38,7 +38,7 @@ OutOfMemory failure() {
 
 template <typename Change>
 OomCause cause_with(Change change) {
-  OutOfMemory oom = failure();
+  OutOfMemoryBreakdown oom = failure();
   change(oom);
   return cause_of(oom);
 }
@@ -49,7 +49,7 @@ TEST_CASE("activations are the cause if nothing else is") { CHECK(cause_of(failu
 
 TEST_CASE("other processes are a cause if they hold what was asked for") {
   const auto with = [](int64_t others, int64_t limit = 80 * kGiB) {
-    return cause_with([&](OutOfMemory& oom) {
+    return cause_with([&](OutOfMemoryBreakdown& oom) {
       oom.other_processes_bytes = others;
       oom.limit_bytes = limit;
     });
@@ -58,16 +58,16 @@ TEST_CASE("other processes are a cause if they hold what was asked for") {
   CHECK(with(4 * kGiB - 1) == OomCause::activations);
   CHECK(with(40 * kGiB, 79 * kGiB) == OomCause::activations);  // a limit of its own
   CHECK(with(40 * kGiB, 80 * kGiB - kGiB / 2) == OomCause::other_process);
-  CHECK(cause_with([](OutOfMemory& oom) {
+  CHECK(cause_with([](OutOfMemoryBreakdown& oom) {
           oom.requested_bytes = kGiB / 64;
           oom.other_processes_bytes = 3 * kGiB;  // may be the driver's
         }) == OomCause::activations);
-  CHECK(cause_with([](OutOfMemory& oom) { oom.other_processes_bytes.reset(); }) == OomCause::activations);
+  CHECK(cause_with([](OutOfMemoryBreakdown& oom) { oom.other_processes_bytes.reset(); }) == OomCause::activations);
 }
 
 TEST_CASE("fragmentation is the cause if as much was reserved and not allocated") {
   const auto with = [](int64_t pieces, int64_t others = 0, int64_t requested = 8 * kGiB) {
-    return cause_with([&](OutOfMemory& oom) {
+    return cause_with([&](OutOfMemoryBreakdown& oom) {
       oom.requested_bytes = requested;
       oom.allocated_bytes = oom.reserved_bytes - pieces;
       oom.other_processes_bytes = others;
@@ -84,25 +84,26 @@ TEST_CASE("fragmentation is the cause if as much was reserved and not allocated"
 
 TEST_CASE("a second copy of the model is a cause if it is not trained") {
   const auto with = [](const OomLoadedModel& second) {
-    return cause_with([&](OutOfMemory& oom) { oom.models.push_back(second); });
+    return cause_with([&](OutOfMemoryBreakdown& oom) { oom.models.push_back(second); });
   };
   CHECK(with({"Llama", 4 * kGiB, false}) == OomCause::loaded_twice);
   CHECK(with({"Llama", 4 * kGiB, true}) == OomCause::activations);
   CHECK(with({"Teacher", 4 * kGiB, false}) == OomCause::activations);
   CHECK(with({"Llama", 2 * kGiB, false}) == OomCause::activations);
-  CHECK(cause_with([](OutOfMemory& oom) {
+  CHECK(cause_with([](OutOfMemoryBreakdown& oom) {
           oom.models = {{"Head", kGiB, true}, {"Head", kGiB, false}};  // small
         }) == OomCause::activations);
 }
 
 TEST_CASE("an evaluation has two causes") {
-  CHECK(cause_with([](OutOfMemory& oom) { oom.evaluating = true; }) == OomCause::evaluation_with_gradients);
-  CHECK(cause_with([](OutOfMemory& oom) { oom.phase = MemoryPhase::no_gradients; }) == OomCause::evaluation_batch);
+  CHECK(cause_with([](OutOfMemoryBreakdown& oom) { oom.evaluating = true; }) == OomCause::evaluation_with_gradients);
+  CHECK(cause_with([](OutOfMemoryBreakdown& oom) { oom.phase = PeakMemoryTrainingPhase::no_gradients; }) ==
+        OomCause::evaluation_batch);
 }
 
 TEST_CASE("memory that grows with each step is a leak") {
   const auto with = [](std::vector<int64_t> held) {
-    return cause_with([&](OutOfMemory& oom) {
+    return cause_with([&](OutOfMemoryBreakdown& oom) {
       for (int64_t& each : held) each *= kGiB;
       oom.held_after_steps = held;
     });
@@ -115,8 +116,8 @@ TEST_CASE("memory that grows with each step is a leak") {
 
 TEST_CASE("the first update is the cause in the first step alone") {
   const auto with = [](int64_t step) {
-    return cause_with([&](OutOfMemory& oom) {
-      oom.phase = MemoryPhase::update;
+    return cause_with([&](OutOfMemoryBreakdown& oom) {
+      oom.phase = PeakMemoryTrainingPhase::update;
       oom.step = step;
     });
   };
@@ -125,21 +126,22 @@ TEST_CASE("the first update is the cause in the first step alone") {
 }
 
 TEST_CASE("a batch that is larger than all before is a cause") {
-  CHECK(cause_with([](OutOfMemory& oom) { oom.batch = {4, 8192, 8192}; }) == OomCause::longer_batch);
-  CHECK(cause_with([](OutOfMemory& oom) {
+  CHECK(cause_with([](OutOfMemoryBreakdown& oom) { oom.batch = {4, 8192, 8192}; }) == OomCause::longer_batch);
+  CHECK(cause_with([](OutOfMemoryBreakdown& oom) {
           oom.batch = {5, 0, 0};
           oom.largest_batch = {4, 0, 0};
         }) == OomCause::longer_batch);
-  CHECK(cause_with([](OutOfMemory& oom) {
+  CHECK(cause_with([](OutOfMemoryBreakdown& oom) {
           oom.batch = {8, 4096, 4096};
           oom.largest_batch = {2, 8192, 8192};
         }) == OomCause::activations);
-  CHECK(cause_with([](OutOfMemory& oom) { oom.largest_batch = {}; }) == OomCause::activations);  // the first one
+  CHECK(cause_with([](OutOfMemoryBreakdown& oom) { oom.largest_batch = {}; }) ==
+        OomCause::activations);  // the first one
 }
 
 TEST_CASE("logits and scores are a cause if their lines hold a quarter of the need") {
   const auto with = [](const char* text, const char* function, const char* inner, int64_t bytes) {
-    return cause_with([&](OutOfMemory& oom) {
+    return cause_with([&](OutOfMemoryBreakdown& oom) {
       oom.lines.push_back({"model.py", 90, function, inner, text, bytes, 2});
     });
   };
@@ -154,7 +156,7 @@ TEST_CASE("logits and scores are a cause if their lines hold a quarter of the ne
 }
 
 TEST_CASE("the failed request counts for its line") {
-  CHECK(cause_with([](OutOfMemory& oom) {
+  CHECK(cause_with([](OutOfMemoryBreakdown& oom) {
           oom.requested_bytes = 30 * kGiB;
           oom.allocated_bytes = 60 * kGiB;
           oom.reserved_bytes = 60 * kGiB;
@@ -163,25 +165,25 @@ TEST_CASE("the failed request counts for its line") {
 }
 
 TEST_CASE("states are the cause if they are more than half of the need") {
-  CHECK(cause_with([](OutOfMemory& oom) { oom.optimizer_bytes = 33 * kGiB; }) == OomCause::states);
-  CHECK(cause_with([](OutOfMemory& oom) { oom.optimizer_bytes = 32 * kGiB; }) == OomCause::activations);
+  CHECK(cause_with([](OutOfMemoryBreakdown& oom) { oom.optimizer_bytes = 33 * kGiB; }) == OomCause::states);
+  CHECK(cause_with([](OutOfMemoryBreakdown& oom) { oom.optimizer_bytes = 32 * kGiB; }) == OomCause::activations);
 }
 
 TEST_CASE("a model that is not trained and ran with gradients is a cause") {
   const auto with = [](const OomLoadedModel& second) {
-    return cause_with([&](OutOfMemory& oom) { oom.models.push_back(second); });
+    return cause_with([&](OutOfMemoryBreakdown& oom) { oom.models.push_back(second); });
   };
   CHECK(with({"Teacher", 4 * kGiB, false, true}) == OomCause::untrained_with_gradients);
   CHECK(with({"Teacher", 4 * kGiB, true, true}) == OomCause::activations);   // trained since
   CHECK(with({"Teacher", 3 * kGiB, false, true}) == OomCause::activations);  // small
-  CHECK(cause_with([](OutOfMemory& oom) {
+  CHECK(cause_with([](OutOfMemoryBreakdown& oom) {
           oom.models = {{"Llama", 4 * kGiB, false, true}};  // its optimizer has copies of its own
         }) == OomCause::activations);
 }
 
 TEST_CASE("many runs without a backward keep activations as an evaluation does") {
   const auto with = [](int64_t runs, int64_t usual) {
-    return cause_with([&](OutOfMemory& oom) { oom.runs = runs, oom.usual_runs = usual; });
+    return cause_with([&](OutOfMemoryBreakdown& oom) { oom.runs = runs, oom.usual_runs = usual; });
   };
   CHECK(with(4, 1) == OomCause::evaluation_with_gradients);
   CHECK(with(3, 1) == OomCause::activations);
@@ -191,7 +193,7 @@ TEST_CASE("many runs without a backward keep activations as an evaluation does")
 
 TEST_CASE("longer and longer batches are no leak") {
   const auto with = [](std::vector<int64_t> amounts) {
-    return cause_with([&](OutOfMemory& oom) {
+    return cause_with([&](OutOfMemoryBreakdown& oom) {
       oom.held_after_steps = {16 * kGiB, 30 * kGiB, 44 * kGiB, 58 * kGiB};
       oom.amount_of_steps = std::move(amounts);
     });
@@ -202,29 +204,32 @@ TEST_CASE("longer and longer batches are no leak") {
 }
 
 TEST_CASE("an evaluation whose memory grows keeps its outputs") {
-  const auto with = [](std::vector<int64_t> held, MemoryPhase phase = MemoryPhase::no_gradients) {
-    return cause_with([&](OutOfMemory& oom) {
+  const auto with = [](std::vector<int64_t> held,
+                       PeakMemoryTrainingPhase phase = PeakMemoryTrainingPhase::no_gradients) {
+    return cause_with([&](OutOfMemoryBreakdown& oom) {
       for (int64_t& each : held) each *= kGiB;
       oom.held_before_runs = held;
       oom.phase = phase;
     });
   };
   CHECK(with({16, 30, 44, 58}) == OomCause::kept_outputs);
-  CHECK(with({16, 30, 44, 58}, MemoryPhase::other) == OomCause::kept_outputs);  // outputs are joined
-  CHECK(with({16, 30, 44, 58}, MemoryPhase::forward) == OomCause::activations);
+  CHECK(with({16, 30, 44, 58}, PeakMemoryTrainingPhase::other) == OomCause::kept_outputs);  // outputs are joined
+  CHECK(with({16, 30, 44, 58}, PeakMemoryTrainingPhase::forward) == OomCause::activations);
   CHECK(with({16, 30, 44}) == OomCause::evaluation_batch);
   CHECK(with({16, 17, 18, 19}) == OomCause::evaluation_batch);
 }
 
 TEST_CASE("a leak whose last allocation is of an evaluation is a leak") {
-  CHECK(cause_with([](OutOfMemory& oom) {
+  CHECK(cause_with([](OutOfMemoryBreakdown& oom) {
           oom.held_after_steps = {16 * kGiB, 30 * kGiB, 44 * kGiB, 58 * kGiB};
-          oom.phase = MemoryPhase::no_gradients;
+          oom.phase = PeakMemoryTrainingPhase::no_gradients;
         }) == OomCause::leak);
 }
 
 TEST_CASE("tensors of no known kind are a cause if they were there before the model ran") {
-  const auto with = [](int64_t start) { return cause_with([&](OutOfMemory& oom) { oom.start_bytes = start; }); };
+  const auto with = [](int64_t start) {
+    return cause_with([&](OutOfMemoryBreakdown& oom) { oom.start_bytes = start; });
+  };
   CHECK(with(36 * kGiB) == OomCause::kept_tensors);  // 16 GiB are of known kinds
   CHECK(with(36 * kGiB - 1) == OomCause::activations);
   CHECK(with(0) == OomCause::activations);
@@ -241,7 +246,7 @@ TEST_CASE("each cause has a name and remedies") {
 }
 
 TEST_CASE("a remedy that is in effect already is not named") {
-  OutOfMemory oom = failure();
+  OutOfMemoryBreakdown oom = failure();
   const auto first = [&](OomCause cause) { return remedies(cause, oom).front(); };
   CHECK(first(OomCause::fragmentation).starts_with("PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"));
   CHECK(first(OomCause::activations).starts_with("gradient checkpointing"));
@@ -254,7 +259,7 @@ TEST_CASE("a remedy that is in effect already is not named") {
 }
 
 TEST_CASE("a remedy is in the words of the command, then of the model's library, then of PyTorch") {
-  OutOfMemory oom = failure();
+  OutOfMemoryBreakdown oom = failure();
   const auto first = [&] { return remedies(OomCause::activations, oom).front(); };
   CHECK(first() == "gradient checkpointing (torch.utils.checkpoint.checkpoint around each block)");
   oom.lines[0].file = "/lib/site-packages/timm/models/vit.py";
@@ -264,7 +269,7 @@ TEST_CASE("a remedy is in the words of the command, then of the model's library,
 }
 
 TEST_CASE("bytes of an untrusted folder do not overflow") {
-  OutOfMemory oom = failure();
+  OutOfMemoryBreakdown oom = failure();
   const AllocatingSourceLine line = {"model.py", 1, "f", "", "logits", int64_t{1} << 53, 1};
   oom.lines.assign(2000, line);
   CHECK(loss_bytes(oom) > 0);

@@ -9,7 +9,7 @@ using namespace memtune::trace;
 using memtune::result::CommunicationStats;
 using memtune::result::measure_collectives;
 using memtune::result::measure_overlap;
-using memtune::result::TransferStats;
+using memtune::result::StepHostDeviceCopyStats;
 
 namespace {
 
@@ -33,7 +33,7 @@ TraceEvent event(EventKind kind, int64_t start_ms, int64_t end_ms, int64_t bytes
 
 TEST_CASE("a trace without copies has no hidden and no exposed time") {
   for (const Trace& trace : {Trace{}, trace_of({event(EventKind::kernel, 0, 10)})}) {
-    const TransferStats transfer = measure_overlap(trace, 1);
+    const StepHostDeviceCopyStats transfer = measure_overlap(trace, 1);
     CHECK(transfer.hidden == 0);
     CHECK(transfer.exposed_ms == 0);
     CHECK(transfer.out_bytes == 0);
@@ -44,7 +44,7 @@ TEST_CASE("a trace without copies has no hidden and no exposed time") {
 
 TEST_CASE("copy time under kernels is hidden and the rest is exposed") {
   // Kernels at 0-4 and 6-10; they overlap the copy at 2-8 during 2-4 and 6-8.
-  const TransferStats transfer =
+  const StepHostDeviceCopyStats transfer =
       measure_overlap(trace_of({event(EventKind::copy_out, 2, 8, 60 * kMs), event(EventKind::kernel, 0, 4),
                                 event(EventKind::kernel, 6, 10)}),
                       1);
@@ -55,7 +55,7 @@ TEST_CASE("copy time under kernels is hidden and the rest is exposed") {
 }
 
 TEST_CASE("concurrent copies in both directions count their time once") {
-  const TransferStats transfer =
+  const StepHostDeviceCopyStats transfer =
       measure_overlap(trace_of({event(EventKind::kernel, 0, 5), event(EventKind::copy_out, 0, 10, 100 * kMs),
                                 event(EventKind::copy_in, 5, 10, 100 * kMs)}),
                       1);
@@ -66,7 +66,7 @@ TEST_CASE("concurrent copies in both directions count their time once") {
 }
 
 TEST_CASE("overlapping kernels and overlapping copies are not counted twice") {
-  const TransferStats transfer =
+  const StepHostDeviceCopyStats transfer =
       measure_overlap(trace_of({event(EventKind::kernel, 0, 6), event(EventKind::kernel, 1, 5),
                                 event(EventKind::copy_in, 2, 8, 4), event(EventKind::copy_in, 4, 10, 4)}),
                       1);
@@ -78,7 +78,7 @@ TEST_CASE("bytes and exposed time are per step but shares and rates are not") {
   const Trace trace = trace_of({event(EventKind::copy_out, 0, 4, 40 * kMs), event(EventKind::kernel, 2, 4),
                                 event(EventKind::copy_out, 10, 14, 40 * kMs), event(EventKind::kernel, 12, 14),
                                 event(EventKind::copy_in, 20, 22, 6 * kMs)});
-  const TransferStats transfer = measure_overlap(trace, 2);
+  const StepHostDeviceCopyStats transfer = measure_overlap(trace, 2);
   CHECK(transfer.out_bytes == 40 * kMs);
   CHECK(transfer.in_bytes == 3 * kMs);
   CHECK(transfer.hidden == doctest::Approx(0.4));
@@ -112,7 +112,7 @@ TEST_CASE("collectives have their duration and the time in which nothing compute
 }
 
 TEST_CASE("copies without duration cause no division by zero") {
-  const TransferStats transfer = measure_overlap(trace_of({event(EventKind::copy_out, 3, 3, 8)}), 0);
+  const StepHostDeviceCopyStats transfer = measure_overlap(trace_of({event(EventKind::copy_out, 3, 3, 8)}), 0);
   CHECK(transfer.out_bytes == 8);
   CHECK(transfer.hidden == 0);
   CHECK(transfer.exposed_ms == 0);

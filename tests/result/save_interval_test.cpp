@@ -14,8 +14,8 @@ using namespace memtune::result;
 
 namespace {
 
-StateSaveMeasurement mode(const std::string& name, double blocked_ms, double durable_ms) {
-  StateSaveMeasurement save;
+StateSaveModeMeasurement mode(const std::string& name, double blocked_ms, double durable_ms) {
+  StateSaveModeMeasurement save;
   save.mode = name;
   save.blocked_ms = blocked_ms;
   save.durable_ms = durable_ms;
@@ -76,7 +76,7 @@ double exact_overhead(double interval_s, double cost_s, double mtbf_s) {
 }  // namespace
 
 TEST_CASE("a save costs the blocked time and the slowdown of steps while it is written") {
-  StateSaveMeasurement save = mode("async", 100, 2100);
+  StateSaveModeMeasurement save = mode("async", 100, 2100);
   CHECK(cost_ms(save) == 100);
   save.slowdown = 1.25;  // 2000 ms hold 1600 ms of work
   CHECK(cost_ms(save) == doctest::Approx(500));
@@ -95,7 +95,7 @@ TEST_CASE("Daly's interval matches a computation by hand") {
 }
 
 TEST_CASE("the interval is in whole steps with its share of time") {
-  StateSaveMeasurement save = mode("sync", 2000, 2000);
+  StateSaveModeMeasurement save = mode("sync", 2000, 2000);
   save.load_ms = 3000;
   const SaveIntervalAdvice advice = advise(save, 500, 100);
   CHECK(advice.every_steps == 37);  // 18.69 s at 0.5 s a step
@@ -106,7 +106,7 @@ TEST_CASE("the interval is in whole steps with its share of time") {
 }
 
 TEST_CASE("a failure loses the save being written and a save starts only after the previous one is durable") {
-  const StateSaveMeasurement save = mode("async", 10, 60'010);
+  const StateSaveModeMeasurement save = mode("async", 10, 60'010);
   const SaveIntervalAdvice advice = advise(save, 1000, 1000);  // Daly's interval would be 4.5 s
   CHECK(advice.every_steps == 61);
   CHECK(advice.overhead == doctest::Approx(0.01 / 61 + (30.5 + 60) / 1000));
@@ -124,17 +124,17 @@ TEST_CASE("tiny or zero step times give finite numbers") {
 }
 
 TEST_CASE("the mode with the least overhead wins and the first of equals and never a failed one") {
-  std::vector<StateSaveMeasurement> saves = {mode("a", 2000, 2000), mode("b", 100, 2100), mode("c", 100, 2100)};
+  std::vector<StateSaveModeMeasurement> saves = {mode("a", 2000, 2000), mode("b", 100, 2100), mode("c", 100, 2100)};
   CHECK(advise(saves, 500, 3600)->mode == "b");
-  saves[1].outcome = Outcome::disk_full;
+  saves[1].outcome = TrialOutcome::disk_full;
   CHECK(advise(saves, 500, 3600)->mode == "c");
   saves[2].slowdown = 2;  // it costs 1.1 s then, and a failure also loses the save being written
   CHECK(advise(saves, 500, 3600)->mode == "c");
   saves[2].slowdown = 1000;
   CHECK(advise(saves, 500, 3600)->mode == "a");
-  saves[0].outcome = saves[2].outcome = Outcome::error;
+  saves[0].outcome = saves[2].outcome = TrialOutcome::error;
   CHECK_FALSE(advise(saves, 500, 3600));
-  CHECK_FALSE(advise(std::vector<StateSaveMeasurement>(), 500, 3600));
+  CHECK_FALSE(advise(std::vector<StateSaveModeMeasurement>(), 500, 3600));
 }
 
 TEST_CASE("the interval minimizes the exact expected time") {
@@ -153,12 +153,12 @@ TEST_CASE("the interval minimizes the exact expected time") {
 TEST_CASE("simulated random failures confirm the best interval and mode and the predicted time") {
   constexpr double kWork = 4e7, kMtbf = 3600;  // about 11 000 failures
   struct Case {
-    StateSaveMeasurement save;
+    StateSaveModeMeasurement save;
     double slowdown;
   };
   for (const Case& each : {Case{mode("sync", 4000, 4000), 1}, Case{mode("async", 400, 6400), 1.1}}) {
     CAPTURE(each.save.mode);
-    StateSaveMeasurement save = each.save;
+    StateSaveModeMeasurement save = each.save;
     save.slowdown = each.slowdown;
     save.load_ms = 20'000;
     const SaveIntervalAdvice advice = advise(save, 100, kMtbf);

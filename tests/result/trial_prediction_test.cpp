@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t kGiB = int64_t{1} << 30;
 
-TrialRow predicted(TrialRow row, double ms, int64_t peak_bytes) {
+TrialResultRow predicted(TrialResultRow row, double ms, int64_t peak_bytes) {
   row.predicted = TrialPrediction{ms, peak_bytes};
   return row;
 }
@@ -25,10 +25,10 @@ TrialRow predicted(TrialRow row, double ms, int64_t peak_bytes) {
 }  // namespace
 
 TEST_CASE("an error is positive if the prediction was too high") {
-  const TrialRow high = predicted(row("plan:16GiB", 100, 10), 110, 11 * kGiB);
+  const TrialResultRow high = predicted(row("plan:16GiB", 100, 10), 110, 11 * kGiB);
   CHECK(*step_error(high) == doctest::Approx(0.1));
   CHECK(*peak_error(high) == doctest::Approx(0.1));
-  const TrialRow low = predicted(row("plan:16GiB", 100, 10), 98, 9 * kGiB);
+  const TrialResultRow low = predicted(row("plan:16GiB", 100, 10), 98, 9 * kGiB);
   CHECK(*step_error(low) == doctest::Approx(-0.02));
   CHECK(*peak_error(low) == doctest::Approx(-0.1));
 }
@@ -36,8 +36,8 @@ TEST_CASE("an error is positive if the prediction was too high") {
 TEST_CASE("a trial without prediction or a failed trial has no error") {
   CHECK_FALSE(step_error(row("none", 100)));
   CHECK_FALSE(peak_error(row("none", 100)));
-  TrialRow failed = predicted(row("plan:16GiB", 100, 10), 110, 11 * kGiB);
-  failed.measurement.outcome = Outcome::device_oom;
+  TrialResultRow failed = predicted(row("plan:16GiB", 100, 10), 110, 11 * kGiB);
+  failed.measurement.outcome = TrialOutcome::device_oom;
   CHECK_FALSE(step_error(failed));
   CHECK_FALSE(peak_error(failed));
   failed = predicted(row("plan:16GiB", 0, 0), 110, 11 * kGiB);
@@ -46,11 +46,11 @@ TEST_CASE("a trial without prediction or a failed trial has no error") {
 }
 
 TEST_CASE("errors over trials ignore the sign and have median and maximum") {
-  TrialRow failed = predicted(row("plan:4GiB", 100, 10), 500, 11 * kGiB);
-  failed.measurement.outcome = Outcome::device_oom;
-  const std::vector<TrialRow> rows = {row("none", 100, 10), predicted(row("plan:8GiB", 100, 10), 101, 9 * kGiB),
-                                      predicted(row("plan:6GiB", 100, 10), 96, 10 * kGiB),
-                                      predicted(row("plan:5GiB", 100, 10), 98, 12 * kGiB), failed};
+  TrialResultRow failed = predicted(row("plan:4GiB", 100, 10), 500, 11 * kGiB);
+  failed.measurement.outcome = TrialOutcome::device_oom;
+  const std::vector<TrialResultRow> rows = {row("none", 100, 10), predicted(row("plan:8GiB", 100, 10), 101, 9 * kGiB),
+                                            predicted(row("plan:6GiB", 100, 10), 96, 10 * kGiB),
+                                            predicted(row("plan:5GiB", 100, 10), 98, 12 * kGiB), failed};
   const PredictionErrorSummary errors = prediction_errors(rows);
   CHECK(errors.trials == 3);
   CHECK(errors.step_median == doctest::Approx(0.02));

@@ -14,7 +14,7 @@ namespace {
 namespace fs = std::filesystem;
 
 struct Content {
-  std::vector<TensorSpec> specs;
+  std::vector<TensorNameDtypeAndShape> specs;
   std::map<std::string, std::string> metadata;
 };
 
@@ -24,7 +24,7 @@ Content random_content(std::mt19937_64& random) {
   Content content;
   for (const char* name : kNames)
     if (below(3) > 0) {
-      TensorSpec spec{name, static_cast<Dtype>(below(10)), {}};
+      TensorNameDtypeAndShape spec{name, static_cast<Dtype>(below(10)), {}};
       for (int sizes = below(4); sizes > 0; --sizes) spec.shape.push_back(below(6));
       content.specs.push_back(spec);
     }
@@ -57,7 +57,7 @@ TEST_CASE("names and types and shapes and bytes and metadata are read back and e
     const Reader reader(folder.path / "a");
     CHECK(reader.metadata() == content.metadata);
     REQUIRE(reader.entries().size() == content.specs.size());
-    for (const TensorSpec& spec : content.specs) {
+    for (const TensorNameDtypeAndShape& spec : content.specs) {
       const auto entry = std::ranges::find(reader.entries(), spec.name, &TensorEntry::name);
       REQUIRE(entry != reader.entries().end());
       CHECK(entry->dtype == spec.dtype);
@@ -72,7 +72,7 @@ TEST_CASE("names and types and shapes and bytes and metadata are read back and e
 }
 
 TEST_CASE("offsets follow from the specs alone with the widest elements first") {
-  const std::vector<TensorSpec> specs{
+  const std::vector<TensorNameDtypeAndShape> specs{
       {"a", Dtype::u8, {3}}, {"b", Dtype::f64, {2}}, {"none", Dtype::f32, {0}}, {"c", Dtype::u8, {1}}};
   const std::vector<TensorEntry> entries = lay_out(specs);
   std::string places;
@@ -84,7 +84,7 @@ TEST_CASE("offsets follow from the specs alone with the widest elements first") 
 }
 
 TEST_CASE("specs that no file can hold are rejected") {
-  const auto refusal = [&](const std::vector<TensorSpec>& specs) {
+  const auto refusal = [&](const std::vector<TensorNameDtypeAndShape>& specs) {
     try {
       print_header({lay_out(specs), {}});
     } catch (const MalformedFileError& error) {

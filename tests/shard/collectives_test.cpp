@@ -5,7 +5,7 @@
 
 #include "core/base/device/torch/make_device.h"
 #include "core/engine/shard/by_device.h"
-#include "core/engine/shard/pinned_host_tensor_store.h"
+#include "core/engine/shard/pinned_tensor_allocator_and_copier.h"
 #include "tests/shard/ranks.h"
 namespace memtune::tests::collectives_test {
 namespace {
@@ -55,7 +55,7 @@ TEST_CASE("all-gather casts parts of another dtype and waits until a part has be
     const at::Tensor expected = (at::arange(3, at::kDouble) + 1.0 / 3).repeat_interleave(5).to(at::kFloat);
     CHECK(at::equal(whole, expected));
     const auto own = device::make_device("cpu");
-    shard::PinnedHostTensorStore rows(*own);
+    shard::PinnedTensorAllocatorAndCopier rows(*own);
     constexpr int64_t kMany = 1 << 20;  // the copy to the device still runs when all-gather is called
     const at::Tensor on_host = rows.make(kMany, at::kFloat).fill_(group.rank() + 1), all = at::zeros({3 * kMany});
     const auto device_copy = rows.copy_to_device(on_host, c10::kCPU);

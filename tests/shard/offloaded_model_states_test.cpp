@@ -13,7 +13,7 @@
 
 #include "core/engine/optimizer/optimizer_in_backward.h"
 #include "core/measure/trial/forward_backward_runner.h"
-#include "core/measure/trial/loaded_model_and_batch.h"
+#include "core/measure/trial/loaded_model_training_session.h"
 #include "core/model/frontend/loss.h"
 #include "core/plan/rules/strategy.h"
 #include "tests/frontend/decoder.h"
@@ -121,7 +121,7 @@ class Training {
     runner->finish_updates();
     runner->device().synchronize();
     trained.floor_bytes = requested_bytes() - before;
-    result::Measurement figures;
+    result::TrialMeasurement figures;
     runner->add_figures(steps, figures);
     trained.host_bytes = figures.host_bytes;
     for (const auto& [name, parameter] : runner->parameters())
@@ -133,14 +133,14 @@ class Training {
   }
 
   // Of three steps, behind two others.
-  plan::RecordedOpCosts costs(const std::string& strategy) {
+  plan::RecordedStepCosts costs(const std::string& strategy) {
     const plan::TrialRequest request = planned(strategy);
     const std::unique_ptr<trial::ForwardBackwardRunner> runner = trial::make_runner(request);
     const auto optimizer = runner->make_optimizer(request.training);
     std::optional<optimizer::OptimizerInBackward> in_backward;
     if (!runner->update_in_backward(*optimizer) && request.training.optimizer_in_backward)
       in_backward.emplace(*optimizer);
-    trial::StepObserver* notes = nullptr;
+    trial::StepPhaseObserver* notes = nullptr;
     for (int i = 0; i < 5; ++i) {
       if (i == 2) notes = runner->start_costs();
       if (notes) notes->begin_forward();
@@ -151,7 +151,7 @@ class Training {
       runner->device().synchronize();
       if (notes) notes->end_step();
     }
-    plan::RecordedOpCosts costs = runner->finish_costs().value();
+    plan::RecordedStepCosts costs = runner->finish_costs().value();
     costs.states = runner->state_costs(*optimizer);
     return costs;
   }
@@ -159,7 +159,7 @@ class Training {
  private:
   plan::TrialRequest planned(const std::string& strategy) {
     plan::TrialRequest request = request_;
-    trial::LoadedModelAndBatch session(request);
+    trial::LoadedModelTrainingSession session(request);
     session.survey();
     request.plan = plan::make_plan(plan::Strategy::parse(strategy), session.facts());
     request.plan.saved_min_bytes = request.plan.transfer.min_bytes = 0;
@@ -250,7 +250,7 @@ TEST_CASE("offloaded states are in host memory and not on the device between ste
 }
 
 // Bytes of a step's costs, in order.
-std::vector<std::pair<std::string, int64_t>> bytes_of(const plan::RecordedOpCosts& costs) {
+std::vector<std::pair<std::string, int64_t>> bytes_of(const plan::RecordedStepCosts& costs) {
   std::vector<std::pair<std::string, int64_t>> all = {{"start", costs.start_bytes}};
   for (size_t i = 0; i < costs.runs.size(); ++i) {
     all.emplace_back("before run " + std::to_string(i), costs.runs[i].before_bytes);
@@ -274,16 +274,16 @@ TEST_CASE("costs recorded under offloaded states are those of a step that offloa
     for (const std::string kept : {"none", "checkpoint:full"}) {
       CAPTURE(way.name);
       Training training(way, "adamw");
-      const plan::RecordedOpCosts resident = training.costs(kept);
+      const plan::RecordedStepCosts resident = training.costs(kept);
       for (const char* states : {"states=host", "states=host,outside=host", "states=host,parameters=keep,blocks=1-"}) {
         const std::string strategy = kept == "none" ? states : kept + "+" + states;
         CAPTURE(strategy);
-        const plan::RecordedOpCosts costs = training.costs(strategy);
+        const plan::RecordedStepCosts costs = training.costs(strategy);
         CHECK((costs.plan.placements == resident.plan.placements));
         CHECK(costs.states.clips == resident.states.clips);
         REQUIRE(costs.states.units.size() == resident.states.units.size());
         for (size_t i = 0; i < costs.states.units.size(); ++i) {
-          const plan::RecordedOpCosts::StateUnit &unit = costs.states.units[i], &wanted = resident.states.units[i];
+          const plan::RecordedStepCosts::StateUnit &unit = costs.states.units[i], &wanted = resident.states.units[i];
           CAPTURE(wanted.name);
           CHECK(unit.name == wanted.name);
           CHECK(unit.block == wanted.block);

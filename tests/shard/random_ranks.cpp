@@ -36,7 +36,7 @@ void Subject::shard(shard::ReshardPolicy reshard) {
   const at::NoGradGuard no_grad;
   for (const auto& [tensor, before] : state_) tensor.copy_(before);
   sharded_ = std::make_unique<shard::ShardedParameters>(program_, facts_, *rank_.group,
-                                                        shard::ShardStoragePolicy{.reshard = reshard});
+                                                        shard::ReshardDtypeAndOffloadOptions{.reshard = reshard});
   parameters_ = sharded_->pieces();
   state_.clear();
   expected_.clear();

@@ -12,8 +12,8 @@
 #include "core/base/device/torch/make_device.h"
 #include "core/engine/autograd/hooks.h"
 #include "core/engine/shard/sharded_parameters.h"
-#include "core/engine/step/op_bytes_and_flops_profiler.h"
-#include "core/engine/step/plan_executor.h"
+#include "core/engine/step/activation_plan_executor.h"
+#include "core/engine/step/forward_op_allocation_and_flops_profiler.h"
 #include "core/model/frontend/loss.h"
 #include "core/model/program/blocks.h"
 #include "core/model/program/facts.h"
@@ -63,7 +63,8 @@ class ShardedTraining {
   }
 
   // If shards are in CPU memory, each rank uses a device of its own.
-  ShardedStep on(int ranks, const std::string& strategy, shard::ShardStoragePolicy settings = {}, int steps = 2) const {
+  ShardedStep on(int ranks, const std::string& strategy, shard::ReshardDtypeAndOffloadOptions settings = {},
+                 int steps = 2) const {
     std::vector<program::Program> programs;
     for (int i = 0; i < ranks; ++i) programs.push_back(program());
     const plan::ProgramFacts facts = surveyed(programs.front());
@@ -76,10 +77,10 @@ class ShardedTraining {
       const auto rank = static_cast<size_t>(group.rank());
       const program::Program& program = programs[rank];
       const auto device = device::make_device("cpu");
-      shard::ShardStoragePolicy own = settings;
+      shard::ReshardDtypeAndOffloadOptions own = settings;
       if (settings.host_of) own.host_of = &*device;
       shard::ShardedParameters parameters(program, facts, group, own);
-      step::PlanExecutor executor(program, facts, plan, *device, test_tiers(plan));
+      step::ActivationPlanExecutor executor(program, facts, plan, *device, test_tiers(plan));
       executor.set_parameters(&parameters);
       program::Interpreter interpreter(program);
       interpreter.set_parameters(&parameters);
@@ -108,23 +109,23 @@ class ShardedTraining {
 
   plan::ProgramFacts surveyed(const program::Program& program) const {
     auto facts = program::facts(program, program::find_blocks(program, ""));
-    step::OpBytesAndFlopsProfiler survey(program, facts, c10::kCPU);
+    step::ForwardOpAllocationAndFlopsProfiler survey(program, facts, c10::kCPU);
     const autograd::SavedTensorHooksScope hooks(&survey);
     program::Interpreter(program).run({tokens_.clone()}, &survey);
     return facts;
   }
 
-  static double step(step::PlanExecutor& executor, program::Interpreter& interpreter,
+  static double step(step::ActivationPlanExecutor& executor, program::Interpreter& interpreter,
                      shard::ShardedParameters& parameters, const at::Tensor& rows, ShardedStep& result) {
     struct Watch final : program::OpObserver {  // tracks the most gathered bytes
-      Watch(step::PlanExecutor& executor, const shard::ShardedParameters& parameters)
+      Watch(step::ActivationPlanExecutor& executor, const shard::ShardedParameters& parameters)
           : executor(executor), parameters(parameters) {}
       void before(const program::Op& op, const program::Stack& inputs) override { executor.before(op, inputs); }
       void after(const program::Op& op, const program::Stack& outputs) override {
         executor.after(op, outputs);
         most = std::max(most, parameters.gathered_now_bytes());
       }
-      step::PlanExecutor& executor;
+      step::ActivationPlanExecutor& executor;
       const shard::ShardedParameters& parameters;
       int64_t most = 0;
     } watch(executor, parameters);

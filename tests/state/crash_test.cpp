@@ -63,7 +63,7 @@ std::string fault_of(test::MemoryDisk& left, int64_t promised, int ranks) {
       if (loaded.contents == saved) return "";
     }
     return "wrong data";
-  } catch (const DamagedStateError& error) {
+  } catch (const DamagedSavedStateError& error) {
     return error.what();
   } catch (const UsageError& error) {
     return promised < 0 ? "" : error.what();

@@ -136,14 +136,14 @@ TEST_CASE("if any call of a load fails the error is reported and no wrong state 
 
 TEST_CASE("a failed sync is not repeated") {
   test::ScratchFolder scratch;
-  struct Counting final : disk::AsyncFileSystem {
+  struct Counting final : disk::AsyncDirectIoFileSystem {
     int sync(int) override { return ++syncs, -EIO; }
     int syncs = 0;
   } disk;
   SavedStatesFolder folder(scratch.path, disk);
   std::filesystem::create_directories(folder.root());
   const auto specs = test::specs_of(2);
-  CHECK_THROWS_AS(StateWriter(folder, 2, specs), IoError);
+  CHECK_THROWS_AS(AtomicSavedStateWriter(folder, 2, specs), IoError);
   CHECK(disk.syncs == 2);  // of the states' folder, and of the state's folder after the removal of its remains
   CHECK(things_in(folder) == 1);
 }

@@ -23,7 +23,7 @@
 
 namespace memtune::test {
 
-class MemoryDisk final : public disk::AsyncFileSystem {
+class MemoryDisk final : public disk::AsyncDirectIoFileSystem {
  public:
   struct Change {
     enum class Kind { write, resize, names, sync } kind = Kind::sync;

@@ -26,12 +26,12 @@ constexpr int64_t kRow = 10'001;  // of a tensor that all ranks share
 struct Rank {
   int rank, ranks;
   SavedStatesFolder folder;
-  std::vector<safetensors::TensorSpec> specs;
+  std::vector<safetensors::TensorNameDtypeAndShape> specs;
   ShardExtents parts;
   test::Contents contents;
 
   Rank(const fs::path& run, int rank, int ranks, milliseconds timeout = milliseconds(20'000),
-       disk::AsyncFileSystem& disk = disk::system_disk())
+       disk::AsyncDirectIoFileSystem& disk = disk::system_disk())
       : rank(rank), ranks(ranks), folder(run, disk) {
     folder.set_rank({rank, ranks, timeout});
     const int64_t begin = kRow * rank / ranks, end = kRow * (rank + 1) / ranks;
@@ -44,7 +44,7 @@ struct Rank {
 
   std::vector<TensorToSave> state() const {
     std::vector<TensorToSave> state;
-    for (const safetensors::TensorSpec& spec : specs) {
+    for (const safetensors::TensorNameDtypeAndShape& spec : specs) {
       TensorToSave part;
       part.spec = spec;
       part.data = contents.at(spec.name).data();
@@ -64,7 +64,7 @@ struct Rank {
 
   void save(int64_t step) {
     test::StateImage image(specs, contents);
-    StateWriter writer(folder, step, specs, parts);
+    AtomicSavedStateWriter writer(folder, step, specs, parts);
     image.write(writer, disk::kAlignment);
     writer.publish();
   }
@@ -80,7 +80,7 @@ void save_on_all(const fs::path& run, int ranks, int64_t step) {
 // The row, joined from its parts.
 std::string row_of(const fs::path& run) {
   std::string row(static_cast<size_t>(kRow), '\0');
-  load(SavedStatesFolder(run), {}, {{}, [&](const ManifestTensor& tensor, std::span<const char> bytes) {
+  load(SavedStatesFolder(run), {}, {{}, [&](const ManifestTensorEntry& tensor, std::span<const char> bytes) {
                                       if (tensor.part)
                                         row.replace(static_cast<size_t>(tensor.part->begin), bytes.size(), bytes.data(),
                                                     bytes.size());
@@ -152,11 +152,11 @@ TEST_CASE("a full disk on one rank fails its save and that of rank 0 with the re
     CAPTURE(how);
     const test::ScratchFolder run;
     test::FaultyDisk full;
-    std::vector<std::vector<result::StateSaveResult>> ended(2);
+    std::vector<std::vector<result::TrainingRunStateSaveRecord>> ended(2);
     const auto rank = [&](int number) {
       tests::QueueDevice device(tests::QueueDevice::Compute::caller, nullptr);
       Rank of(run.path, number, 2, milliseconds(20'000), number == 1 ? full : disk::system_disk());
-      const auto note = [&](const result::StateSaveResult& save) {
+      const auto note = [&](const result::TrainingRunStateSaveRecord& save) {
         ended[static_cast<size_t>(number)].push_back(save);
       };
       StateSaver saver(device, of.folder, {how, 1, false}, note);
@@ -199,13 +199,13 @@ TEST_CASE("foreign parts and parts of another step are not accepted") {
 }
 
 TEST_CASE("a part is announced only after its data is synced") {
-  class NoSync final : public disk::AsyncFileSystem {
+  class NoSync final : public disk::AsyncDirectIoFileSystem {
    public:
     int sync(int file) override {
       struct stat about = {};
       return ::fstat(file, &about) == 0 && S_ISREG(about.st_mode) && about.st_size >= disk::kAlignment
                  ? -EIO
-                 : AsyncFileSystem::sync(file);
+                 : AsyncDirectIoFileSystem::sync(file);
     }
   } disk;
   const test::ScratchFolder run;

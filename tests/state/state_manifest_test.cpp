@@ -28,7 +28,7 @@ TEST_CASE("a printed manifest is read back unchanged") {
   CHECK(read.tensors[1].hash == "33");
 }
 
-ManifestTensor part_of(size_t file, int64_t begin, int64_t count, std::vector<int64_t> whole = {3, 4}) {
+ManifestTensorEntry part_of(size_t file, int64_t begin, int64_t count, std::vector<int64_t> whole = {3, 4}) {
   return {"w", safetensors::Dtype::f32, {count}, file, "44", ShardExtent{std::move(whole), {1, 0}, begin}};
 }
 
@@ -46,11 +46,11 @@ TEST_CASE("a manifest of several ranks has the extents of their parts and format
 }
 
 TEST_CASE("parts that do not cover one tensor exactly once are rejected") {
-  const auto said_of = [](std::vector<ManifestTensor> tensors) -> std::string {
+  const auto said_of = [](std::vector<ManifestTensorEntry> tensors) -> std::string {
     try {
       check_whole({1, {}, {{data_file(0), 1, ""}, {data_file(1), 1, ""}}, std::move(tensors)});
       return "";
-    } catch (const DamagedStateError& why) {
+    } catch (const DamagedSavedStateError& why) {
       return why.what();
     }
   };
@@ -60,7 +60,7 @@ TEST_CASE("parts that do not cover one tensor exactly once are rejected") {
   CHECK(said_of({part_of(1, 5, 7)}) == "its manifest has 'w' in parts that leave a hole or overlap");
   CHECK(said_of({part_of(0, 0, 5), part_of(1, 5, 6)}) == "its manifest has 'w' in parts that are not all of it");
   CHECK(said_of({part_of(0, 0, 5), part_of(1, 5, 7, {4, 3})}) == "its manifest has 'w' in parts of different tensors");
-  const ManifestTensor whole{"w", safetensors::Dtype::f32, {3, 4}, 1, "44"};
+  const ManifestTensorEntry whole{"w", safetensors::Dtype::f32, {3, 4}, 1, "44"};
   CHECK(said_of({part_of(0, 0, 12), whole}) == "its manifest has 'w' in parts of different tensors");
   CHECK(said_of({whole, whole}) == "its manifest has 'w' twice");
   StateManifest manifest;
@@ -68,11 +68,11 @@ TEST_CASE("parts that do not cover one tensor exactly once are rejected") {
   manifest.tensors = {part_of(0, 0, 12)};
   manifest.tensors[0].part->order = {0, 0};
   CHECK_THROWS_WITH_AS(parse_manifest(print(manifest)), "its manifest has a tensor whose dimensions are in no order",
-                       DamagedStateError);
+                       DamagedSavedStateError);
   manifest.tensors[0].part->order.clear();
   manifest.tensors[0].part->whole.assign(65, 1);
   CHECK_THROWS_WITH_AS(parse_manifest(print(manifest)), "its manifest has a tensor of too many dimensions",
-                       DamagedStateError);
+                       DamagedSavedStateError);
 }
 
 TEST_CASE("a manifest may name only files of its own folder and tensors of files that it lists") {
@@ -80,11 +80,11 @@ TEST_CASE("a manifest may name only files of its own folder and tensors of files
   for (const char* name : {"", "../x", "shard-00001-model-00001-of-00001.safetensors/", "model.safetensors",
                            "shard-0000a-model-00001-of-00001.safetensors"}) {
     manifest.files = {{name, 1, ""}};
-    CHECK_THROWS_AS(parse_manifest(print(manifest)), DamagedStateError);
+    CHECK_THROWS_AS(parse_manifest(print(manifest)), DamagedSavedStateError);
   }
   manifest.files.clear();
   manifest.tensors = {{"a", safetensors::Dtype::u8, {}, 0, ""}};
-  CHECK_THROWS_AS(parse_manifest(print(manifest)), DamagedStateError);
+  CHECK_THROWS_AS(parse_manifest(print(manifest)), DamagedSavedStateError);
 }
 
 TEST_CASE("a manifest with a changed word is rejected") {
@@ -92,7 +92,7 @@ TEST_CASE("a manifest with a changed word is rejected") {
   manifest.files = {{kDataFile, 4100, "00ff"}};
   std::string text = print(manifest);
   text.replace(text.find("00ff"), 4, "00fe");
-  CHECK_THROWS_WITH_AS(parse_manifest(text), "its manifest was changed", DamagedStateError);
+  CHECK_THROWS_WITH_AS(parse_manifest(text), "its manifest was changed", DamagedSavedStateError);
 }
 
 TEST_CASE("folder names of states sort by step") {

@@ -106,7 +106,7 @@ class Training {
 
 // A run that compares its saves with the expected states.
 struct Run {
-  explicit Run(const SaveSettings& settings, uint64_t seed = 1)
+  explicit Run(const StateSaveModeAndRetentionSettings& settings, uint64_t seed = 1)
       : random(seed),
         device(seed % 2 == 0 ? &random : nullptr),
         saver(device, folder, settings, [this](const auto& save) { ended.push_back(save); }) {
@@ -134,11 +134,12 @@ struct Run {
   LateDevice device;
   Training training{5};
   std::map<int64_t, test::Contents> expected;
-  std::vector<result::StateSaveResult> ended;
+  std::vector<result::TrainingRunStateSaveRecord> ended;
   StateSaver saver;
 };
 
-SaveSettings settings(const std::string& how, int64_t keep_last = 0, bool activations_first = false) {
+StateSaveModeAndRetentionSettings settings(const std::string& how, int64_t keep_last = 0,
+                                           bool activations_first = false) {
   return {how, keep_last, activations_first};
 }
 
@@ -157,7 +158,7 @@ TEST_CASE("a save has the state of its step in any order of copies and updates a
       }
       run.saver.look(true);
       CHECK(run.ended.size() == run.expected.size());
-      for (const result::StateSaveResult& save : run.ended) CHECK(save.error == "");
+      for (const result::TrainingRunStateSaveRecord& save : run.ended) CHECK(save.error == "");
       CHECK(run.folder.steps().size() == run.expected.size());
       run.check_saved();
     }

@@ -21,13 +21,13 @@ program::Op op_that_writes(std::vector<bool> writes) {
 }
 
 RunningOpStorageAccess::Storage storage_of(const at::Tensor& tensor) {
-  return ActivationStorageTable::storage_of(tensor);
+  return StorageToActivationTable::storage_of(tensor);
 }
 
 TEST_CASE("an op reads the storages of its arguments and of lists in them") {
   const at::Tensor a = at::ones({4}), b = at::ones({4}), c = at::ones({4}), other = at::ones({4});
   const program::Op op;
-  const ActivationStorageTable values(c10::kCPU, {});
+  const StorageToActivationTable values(c10::kCPU, {});
   RunningOpStorageAccess running;
   CHECK_FALSE(running);
   running.begin(op, {a.view({2, 2}), c10::List<at::Tensor>({b, c}), 3}, values, /*autocast=*/false);
@@ -42,7 +42,7 @@ TEST_CASE("an op reads the storages of its arguments and of lists in them") {
 TEST_CASE("storages that the schema marks as written have their version and saved tensor before the op") {
   const at::Tensor a = at::ones({4}), b = at::ones({4});
   const program::Op op = op_that_writes({false, true});
-  ActivationStorageTable values(c10::kCPU, {});
+  StorageToActivationTable values(c10::kCPU, {});
   const auto value = std::make_shared<autograd::SavedStorage>(b.storage(), autograd::SavedStorage::Origin{7, 0, -1},
                                                               plan::TensorPlacement::keep);
   values.add(storage_of(b), value);
@@ -59,7 +59,7 @@ TEST_CASE("storages that the schema marks as written have their version and save
 TEST_CASE("a write to a tensor from outside the step is noticed and a write to a parameter is ignored") {
   const at::Tensor outside = at::ones({4}), parameter = at::ones({4});
   const program::Op op = op_that_writes({true});
-  const ActivationStorageTable values(c10::kCPU, {parameter});
+  const StorageToActivationTable values(c10::kCPU, {parameter});
   RunningOpStorageAccess running;
   running.begin(op, {outside}, values, false);
   CHECK(running.writes_outside());
@@ -70,7 +70,7 @@ TEST_CASE("a write to a tensor from outside the step is noticed and a write to a
 TEST_CASE("a save that waits for the op is returned once and never after its death") {
   const at::Tensor a = at::ones({4}), b = at::ones({4});
   const program::Op op;
-  const ActivationStorageTable values(c10::kCPU, {});
+  const StorageToActivationTable values(c10::kCPU, {});
   RunningOpStorageAccess running;
   Unpacker unpacker(running);
   running.begin(op, {}, values, false);

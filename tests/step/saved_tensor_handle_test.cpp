@@ -95,7 +95,7 @@ TEST_CASE("an attached saved tensor consumes its storage until it dies and unpac
     ticket.attach(SavedStorageLease(value, SavedStorageLease::ConsumerKind::backward));
     CHECK(value->used());
     CHECK_FALSE(ticket.stays());
-    CHECK(ticket.key() == trace::ActivationKey{5, 1, 48});
+    CHECK(ticket.key() == trace::ActivationOpOutputKey{5, 1, 48});
     value->hold(tensor.storage());
     const at::Tensor expected = tensor.t().clone();
     tensor.reset();

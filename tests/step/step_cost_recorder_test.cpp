@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "core/engine/step/plan_executor.h"
+#include "core/engine/step/activation_plan_executor.h"
 #include "core/model/ops/autocast.h"
 #include "core/plan/planner/costs_without_recompute.h"
 #include "core/plan/rules/strategy.h"
@@ -22,10 +22,10 @@
 namespace memtune::step::step_cost_recorder_test {
 namespace {
 
-using plan::RecordedOpCosts;
+using plan::RecordedStepCosts;
 using tests::Model;
 using tests::test_device;
-using Kind = RecordedOpCosts::Moment::Kind;
+using Kind = RecordedStepCosts::Moment::Kind;
 
 const char* const kModel = R"(
 def forward(self, x):
@@ -72,7 +72,7 @@ struct Recorded {
     facts = model.surveyed(program);
     plan::Plan plan = plan::make_plan(plan::Strategy::parse(strategy), facts);
     plan.saved_min_bytes = 0;
-    PlanExecutor executor(program, facts, plan, test_device());
+    ActivationPlanExecutor executor(program, facts, plan, test_device());
     std::vector<at::Tensor> parameters;
     for (const at::Tensor& parameter : model.module().parameters()) parameters.push_back(parameter);
     StepCostRecorder recorder(timed, plan, [&] {
@@ -94,8 +94,8 @@ struct Recorded {
       recorder.end_step();
     }
     costs = recorder.costs().value();
-    costs.step_ms = 1;                                               // not measured here
-    CHECK((nlohmann::json(costs).get<RecordedOpCosts>() == costs));  // a sweep can read what its trial writes
+    costs.step_ms = 1;                                                 // not measured here
+    CHECK((nlohmann::json(costs).get<RecordedStepCosts>() == costs));  // a sweep can read what its trial writes
     executor.set_cost_recorder(nullptr);
     drop_gradients();
     test_device().reset_peak();
@@ -103,7 +103,7 @@ struct Recorded {
     peak_bytes = test_device().memory().peak_allocated;
   }
 
-  void run(const program::Program& program, PlanExecutor& executor) {
+  void run(const program::Program& program, ActivationPlanExecutor& executor) {
     executor.begin_step();
     const at::Tensor input = model.input();  // allocated for the whole step, as in a trial
     at::Tensor loss;
@@ -120,11 +120,11 @@ struct Recorded {
   Model model;
   const bool autocast;
   plan::ProgramFacts facts;
-  RecordedOpCosts costs;
+  RecordedStepCosts costs;
   int64_t peak_bytes = 0;
 };
 
-int64_t most(const RecordedOpCosts& costs) {
+int64_t most(const RecordedStepCosts& costs) {
   int64_t bytes = std::max(costs.before_peak_bytes, costs.after_peak_bytes);
   for (const auto& run : costs.runs) bytes = std::max(bytes, run.before_bytes + run.own_bytes);
   for (const auto& moment : costs.moments) bytes = std::max(bytes, moment.peak_bytes);
@@ -136,7 +136,7 @@ int64_t most(const RecordedOpCosts& costs) {
 class HoldingDevice final : public tests::SimulatedDevice {
  public:
   HoldingDevice() : SimulatedDevice(1) {}
-  std::unique_ptr<device::ComputeStreamHold> hold_compute() override {
+  std::unique_ptr<device::ScopedComputeStreamPause> hold_compute() override {
     now_us += 1000;
     return std::make_unique<Hold>(*this, ++holds);
   }
@@ -144,7 +144,7 @@ class HoldingDevice final : public tests::SimulatedDevice {
   int expires = 0;  // number of the hold
 
  private:
-  struct Hold final : device::ComputeStreamHold {
+  struct Hold final : device::ScopedComputeStreamPause {
     Hold(HoldingDevice& device, int number) : device(device), number(number) { CHECK(++device.held == 1); }
     ~Hold() override { --device.held; }
     bool expired() const override { return number == device.expires; }
@@ -155,7 +155,7 @@ class HoldingDevice final : public tests::SimulatedDevice {
 
 TEST_CASE("on a device with a queue the host's time is recorded apart from the device's") {
   HoldingDevice queue;
-  const RecordedOpCosts costs = Recorded(1, kBlock, 3, "none", false, queue).costs;
+  const RecordedStepCosts costs = Recorded(1, kBlock, 3, "none", false, queue).costs;
   REQUIRE(costs.has_issue_times());
   CHECK(queue.held == 0);
   CHECK(queue.holds >= 2 * 2);  // of each step, one for the optimizer
@@ -183,7 +183,7 @@ TEST_CASE("on a device with a queue the host's time is recorded apart from the d
 TEST_CASE("an op that waits for the device is known from then on and not held") {
   HoldingDevice queue;
   queue.expires = 1;  // seen at the end of op 0 of the first step
-  const RecordedOpCosts costs = Recorded(1, kBlock, 3, "none", false, queue).costs;
+  const RecordedStepCosts costs = Recorded(1, kBlock, 3, "none", false, queue).costs;
   REQUIRE(costs.has_issue_times());
   for (size_t i = 0; i < costs.runs.size(); ++i)
     CHECK(costs.issue.runs[i].waits == (costs.runs[i].op == costs.runs[0].op));
@@ -217,23 +217,23 @@ TEST_CASE("the peak after the end of a saved tensor does not include it") {
   const Recorded recorded(1, kBlock, 3);
   int64_t release_ended = 0;
   for (const auto& moment : recorded.costs.moments)
-    if (moment.kind == RecordedOpCosts::Moment::Kind::end && moment.peak_bytes < moment.before_bytes) ++release_ended;
+    if (moment.kind == RecordedStepCosts::Moment::Kind::end && moment.peak_bytes < moment.before_bytes) ++release_ended;
   CHECK(release_ended >= 3);
 }
 
 // Clears times and the plan, which the comparison ignores.
-void forget_times(RecordedOpCosts& costs) {
-  for (RecordedOpCosts::Run& run : costs.runs) run.ms = run.host_ms = 0;
-  for (RecordedOpCosts::Moment& moment : costs.moments) moment.ms = moment.host_ms = 0;
+void forget_times(RecordedStepCosts& costs) {
+  for (RecordedStepCosts::Run& run : costs.runs) run.ms = run.host_ms = 0;
+  for (RecordedStepCosts::Moment& moment : costs.moments) moment.ms = moment.host_ms = 0;
   costs.step_ms = costs.before_ms = costs.after_ms = costs.rerun_ms = 0;
   costs.rerun_ratio = 1;
   costs.plan = {};
 }
 
-RecordedOpCosts kept(int passes, const char* code, const char* strategy, bool autocast) {
+RecordedStepCosts kept(int passes, const char* code, const char* strategy, bool autocast) {
   const Recorded recorded(passes, code, 3, strategy, autocast);
   CHECK(most(recorded.costs) <= recorded.peak_bytes);
-  RecordedOpCosts costs = recorded.costs;
+  RecordedStepCosts costs = recorded.costs;
   CHECK((costs.rerun_ms > 0) == costs.plan.places(plan::TensorPlacement::recompute));
   costs = planner::costs_without_recompute(recorded.facts, costs);
   forget_times(costs);
@@ -246,8 +246,8 @@ TEST_CASE("costs of a checkpointed step without its recomputation equal those of
       for (const int passes : {1, 2})
         for (const char* strategy : {"checkpoint:full", "checkpoint:op", "checkpoint:every=2"}) {
           INFO(std::string(strategy) << ", passes " << passes << ", autocast " << autocast);
-          const RecordedOpCosts none = kept(passes, code, "none", autocast);
-          const RecordedOpCosts again = kept(passes, code, strategy, autocast);
+          const RecordedStepCosts none = kept(passes, code, "none", autocast);
+          const RecordedStepCosts again = kept(passes, code, strategy, autocast);
           CHECK((again.values == none.values));
           CHECK((again.runs == none.runs));
           CHECK((again.saved == none.saved));
@@ -257,9 +257,9 @@ TEST_CASE("costs of a checkpointed step without its recomputation equal those of
 }
 
 TEST_CASE("a tensor freed within the forward is not mistaken for one that is saved later") {
-  const RecordedOpCosts costs = Recorded(1, kLetsGo).costs;
+  const RecordedStepCosts costs = Recorded(1, kLetsGo).costs;
   std::vector<int> ends(costs.saved.size()), unpacks(costs.saved.size());
-  for (const RecordedOpCosts::Moment& moment : costs.moments) {
+  for (const RecordedStepCosts::Moment& moment : costs.moments) {
     if (moment.kind == Kind::unpack) CHECK(ends[moment.saved] == 0);
     ++(moment.kind == Kind::end ? ends : unpacks)[moment.saved];
   }
@@ -268,11 +268,11 @@ TEST_CASE("a tensor freed within the forward is not mistaken for one that is sav
 }
 
 TEST_CASE("every saved tensor is unpacked before its end and each tensor has the op that made it") {
-  const RecordedOpCosts costs = Recorded(1).costs;
+  const RecordedStepCosts costs = Recorded(1).costs;
   REQUIRE(costs.saved.size() >= 4);
   for (int saved = 0; saved < static_cast<int>(costs.saved.size()); ++saved) {
     const auto at = [&](Kind kind) {
-      return std::ranges::find_if(costs.moments, [&](const RecordedOpCosts::Moment& moment) {
+      return std::ranges::find_if(costs.moments, [&](const RecordedStepCosts::Moment& moment) {
         return moment.kind == kind && moment.saved == saved;
       });
     };
@@ -285,7 +285,7 @@ TEST_CASE("every saved tensor is unpacked before its end and each tensor has the
     writers += costs.runs[i].writes.empty() ? 0 : 1;
     CHECK(costs.runs[i].ms >= 0);
   }
-  for (const RecordedOpCosts::Value& value : costs.values) privates += value.output == kPrivateSave ? 1 : 0;
+  for (const RecordedStepCosts::Value& value : costs.values) privates += value.output == kPrivateSave ? 1 : 0;
   CHECK(writers == 1);
   CHECK(privates == 1);  // the mask of dropout
 }

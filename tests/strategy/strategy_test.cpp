@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "core/base/embedded_profile_file.h"
+#include "core/base/embedded_json_preset.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 
@@ -309,7 +309,7 @@ TEST_CASE("every listed strategy has help and valid defaults") {
 }
 
 TEST_CASE("every sweep profile names valid strategies") {
-  for (const EmbeddedProfileFile& profile : profiles()) {
+  for (const EmbeddedJsonPreset& profile : profiles()) {
     if (profile.kind != "sweeps") continue;
     const auto specs = nlohmann::json::parse(profile.json).at("strategies").get<std::vector<std::string>>();
     CHECK_FALSE(specs.empty());

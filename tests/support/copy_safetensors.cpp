@@ -10,7 +10,7 @@ using namespace memtune::safetensors;
 
 int main(int /*argc*/, char** argv) try {
   const Reader reader(argv[1]);
-  std::vector<TensorSpec> specs;
+  std::vector<TensorNameDtypeAndShape> specs;
   for (const TensorEntry& entry : reader.entries()) specs.push_back({entry.name, entry.dtype, entry.shape});
   const Header header{lay_out(specs), reader.metadata()};
   std::string file = print_header(header);

@@ -3,8 +3,8 @@
 #include <cstdio>
 #include <string>
 
+#include "core/engine/state/atomic_saved_state_writer.h"
 #include "core/engine/state/load.h"
-#include "core/engine/state/state_writer.h"
 #include "core/model/safetensors/reader.h"
 #include "tests/support/state_image.h"
 
@@ -12,7 +12,7 @@ using namespace memtune;
 
 namespace {
 
-std::vector<safetensors::TensorSpec> specs;
+std::vector<safetensors::TensorNameDtypeAndShape> specs;
 test::Contents contents;
 
 void add(const std::string& name, safetensors::Dtype dtype, const std::vector<int64_t>& shape, std::string bytes) {
@@ -22,7 +22,7 @@ void add(const std::string& name, safetensors::Dtype dtype, const std::vector<in
 
 void save(state::SavedStatesFolder& folder, int64_t step) {
   test::StateImage image(specs, contents);  // outlives the writer
-  state::StateWriter writer(folder, step, specs);
+  state::AtomicSavedStateWriter writer(folder, step, specs);
   image.write(writer, disk::kAlignment);
   writer.publish();
 }
@@ -31,10 +31,10 @@ void save(state::SavedStatesFolder& folder, int64_t step) {
 void save_on_ranks(state::SavedStatesFolder& folder, int64_t step, int ranks) {
   for (int rank = ranks - 1; rank >= 0; --rank) {
     folder.set_rank({rank, ranks});
-    std::vector<safetensors::TensorSpec> own;
+    std::vector<safetensors::TensorNameDtypeAndShape> own;
     test::Contents bytes;
     state::ShardExtents parts;
-    for (const safetensors::TensorSpec& spec : specs) {
+    for (const safetensors::TensorNameDtypeAndShape& spec : specs) {
       const int64_t size = safetensors::bytes_of(spec.dtype);
       const int64_t count = static_cast<int64_t>(contents.at(spec.name).size()) / size;
       const int64_t begin = count * rank / ranks, end = count * (rank + 1) / ranks;
@@ -45,7 +45,7 @@ void save_on_ranks(state::SavedStatesFolder& folder, int64_t step, int ranks) {
           contents.at(spec.name).substr(static_cast<size_t>(begin * size), static_cast<size_t>((end - begin) * size));
     }
     test::StateImage image(own, bytes);
-    state::StateWriter writer(folder, step, own, parts);
+    state::AtomicSavedStateWriter writer(folder, step, own, parts);
     image.write(writer, disk::kAlignment);
     writer.publish();
   }
@@ -68,7 +68,7 @@ int main(int argc, char** argv) try {
   save(folder, step);
   specs.clear();
   contents.clear();
-  state::load(folder, step, {{}, [](const state::ManifestTensor& tensor, std::span<const char> bytes) {
+  state::load(folder, step, {{}, [](const state::ManifestTensorEntry& tensor, std::span<const char> bytes) {
                                add(tensor.name, tensor.dtype, tensor.shape, {bytes.begin(), bytes.end()});
                              }});
   save(folder, step + 1);

@@ -35,8 +35,8 @@
 #include "core/plan/request/resumable_training_request.h"
 #include "core/plan/request/trial_protocol.h"
 #include "core/plan/request/trial_request.h"
-#include "core/record/measurement/measurement.h"
-#include "core/record/measurement/state_save_measurement.h"
+#include "core/record/measurement/state_save_mode_measurement.h"
+#include "core/record/measurement/trial_measurement.h"
 #include "core/record/trace/file.h"
 #include "core/record/trace/trace_event.h"
 
@@ -104,7 +104,7 @@ plan::ProgramFacts facts(int blocks, int64_t output_bytes) {
   return facts;
 }
 
-result::Measurement measure(const plan::TrialRequest& request) {
+result::TrialMeasurement measure(const plan::TrialRequest& request) {
   struct Figures {
     const char* strategy;
     double ms;
@@ -112,7 +112,7 @@ result::Measurement measure(const plan::TrialRequest& request) {
   };
   constexpr Figures kFigures[] = {
       {"none", 100, 32}, {"checkpoint:full", 125, 8}, {"checkpoint:every=2", 112, 20}, {"offload:stream", 110, 12}};
-  result::Measurement measurement;
+  result::TrialMeasurement measurement;
   measurement.strategy = request.plan.strategy;
   double ms = 200;
   measurement.peak_bytes.allocated = 6 * kGiB;
@@ -124,7 +124,8 @@ result::Measurement measure(const plan::TrialRequest& request) {
   const int64_t batch = std::max<int64_t>(1, request.training.batch);
   if (const char* gib = std::getenv("FAKE_TRIAL_GIB")) {
     measurement.peak_bytes.allocated *= batch;
-    if (measurement.peak_bytes.allocated > std::atoll(gib) * kGiB) measurement.outcome = result::Outcome::device_oom;
+    if (measurement.peak_bytes.allocated > std::atoll(gib) * kGiB)
+      measurement.outcome = result::TrialOutcome::device_oom;
   }
   ms *= static_cast<double>(batch) * request.training.accumulate;
   measurement.step_ms = result::summarize(std::vector<double>(static_cast<size_t>(request.training.steps), ms));
@@ -136,12 +137,12 @@ result::Measurement measure(const plan::TrialRequest& request) {
   return measurement;
 }
 
-void compare(const plan::TrialRequest& request, bool differs, result::Measurement& measurement) {
+void compare(const plan::TrialRequest& request, bool differs, result::TrialMeasurement& measurement) {
   const bool only_gradients = request.envelope.only_gradients;
   if (only_gradients || !std::filesystem::exists(request.envelope.reference)) {
     std::fstream file(request.envelope.reference, std::ios::binary | std::ios::in | std::ios::out | std::ios::trunc);
     plan::begin_reference(file);
-    plan::ReferenceFileMetadata reference;
+    plan::ReferenceGradientFileMetadata reference;
     reference.strategy = request.plan.strategy;
     const std::string bytes = "grad";
     if (only_gradients) file << bytes;
@@ -150,13 +151,13 @@ void compare(const plan::TrialRequest& request, bool differs, result::Measuremen
     plan::finish_reference(file, reference);
     return;
   }
-  const plan::ReferenceFileMetadata reference = plan::read_reference(request.envelope.reference);
+  const plan::ReferenceGradientFileMetadata reference = plan::read_reference(request.envelope.reference);
   measurement.gradients.compared = measurement.gradients.equal = true;
   measurement.gradients.against = reference.strategy;
   if (!differs) return;
   measurement.gradients.equal = false;
   measurement.gradients.undecided = !reference.has_gradients;
-  measurement.outcome = reference.has_gradients ? result::Outcome::mismatch : result::Outcome::error;
+  measurement.outcome = reference.has_gradients ? result::TrialOutcome::mismatch : result::TrialOutcome::error;
   measurement.reason = "gradients differ from none's";
 }
 
@@ -240,21 +241,21 @@ void run(const plan::TrialRequest& request, const std::string& behaviour) {
   send_phase("load");
   send_phase("measure", 1, request.training.steps);
   misbehave(behaviour);
-  result::Measurement measurement = measure(request);
+  result::TrialMeasurement measurement = measure(request);
   if (behaviour == "idle") measurement.recomputed_bytes = 0;
   if (behaviour == "recomputes") measurement.recomputed_bytes = measurement.recomputed_ops = 1;
   if (behaviour == "nan") {
-    measurement.outcome = result::Outcome::nan;
+    measurement.outcome = result::TrialOutcome::nan;
     measurement.loss = {2.5, std::nan("")};
   }
-  if (behaviour == "disk_full") measurement.outcome = result::Outcome::disk_full;
+  if (behaviour == "disk_full") measurement.outcome = result::TrialOutcome::disk_full;
   measurement.cap_bytes = request.training.memory_cap_bytes;
   measurement.allocator = request.envelope.allocator;
   measurement.fragmented = behaviour == "in-pieces" && measurement.allocator.empty();
-  if (measurement.fragmented) measurement.outcome = result::Outcome::device_oom;
+  if (measurement.fragmented) measurement.outcome = result::TrialOutcome::device_oom;
   if (behaviour == "device_oom") {
     measurement = {};
-    measurement.outcome = result::Outcome::device_oom;
+    measurement.outcome = result::TrialOutcome::device_oom;
     measurement.reason = "asked for 2 GiB, 1 GiB free";
   } else if (request.envelope.round == 0) {
     compare(request, behaviour == "differs", measurement);
@@ -287,9 +288,9 @@ void save(const plan::ResumableTrainingRequest& request, const std::string& beha
     std::ofstream(file) << "a state";
   send_phase("saving", 1, static_cast<int>(request.saves));
   misbehave(behaviour);
-  result::StateSaveMeasurement measurement;
+  result::StateSaveModeMeasurement measurement;
   measurement.mode = request.save;
-  result::summarize(std::vector<result::StateSaveSample>(
+  result::summarize(std::vector<result::StateSaveWithConcurrentStepTimes>(
                         static_cast<size_t>(request.saves),
                         {1000.0 / static_cast<double>(1 + 9 * place), 1000, 1010, kGiB, {110, 110, 110}}),
                     {100, 100, 100}, measurement);
@@ -297,7 +298,7 @@ void save(const plan::ResumableTrainingRequest& request, const std::string& beha
   measurement.load_ms = 500;
   measurement.host_bytes = kGiB * place;
   if (behaviour == "disk_full") {
-    measurement.outcome = result::Outcome::disk_full;
+    measurement.outcome = result::TrialOutcome::disk_full;
     measurement.reason = "cannot write: No space left on device";
   }
   send({{"frame", "saves"}, {"saves", measurement}});

@@ -67,7 +67,7 @@ class Hook {
   std::function<Signature> function_;
 };
 
-class FaultyDisk final : public disk::AsyncFileSystem {
+class FaultyDisk final : public disk::AsyncDirectIoFileSystem {
  public:
   // Sets the fault and restarts the count of calls.
   void arm(const Fault& fault) {
@@ -91,14 +91,15 @@ class FaultyDisk final : public disk::AsyncFileSystem {
     const auto hook = on_open.get();
     if (const int refused = hook ? hook(flags) : 0; refused < 0) return refused;
     const int refusal = strike();
-    return refusal < 0 ? refusal : AsyncFileSystem::open(path, flags, mode);
+    return refusal < 0 ? refusal : AsyncDirectIoFileSystem::open(path, flags, mode);
   }
   int64_t read(int file, char* data, int64_t bytes) override {
-    return falsified(data, bytes, [&](char* to, int64_t most) { return AsyncFileSystem::read(file, to, most); });
+    return falsified(data, bytes,
+                     [&](char* to, int64_t most) { return AsyncDirectIoFileSystem::read(file, to, most); });
   }
   int64_t read_at(int file, char* data, int64_t bytes, int64_t offset) override {
     return falsified(data, bytes,
-                     [&](char* to, int64_t most) { return AsyncFileSystem::read_at(file, to, most, offset); });
+                     [&](char* to, int64_t most) { return AsyncDirectIoFileSystem::read_at(file, to, most, offset); });
   }
   int64_t write(int file, const char* data, int64_t bytes) override {
     const Fault fault = count();
@@ -106,43 +107,43 @@ class FaultyDisk final : public disk::AsyncFileSystem {
     if (fault.kind == Fault::Kind::nothing) return 0;
     std::string aside(data, static_cast<size_t>(halved(fault.kind) ? bytes / 2 : bytes));
     if (flipped(fault.kind)) flip(aside.data(), static_cast<int64_t>(aside.size()));
-    return AsyncFileSystem::write(file, aside.data(), static_cast<int64_t>(aside.size()));
+    return AsyncDirectIoFileSystem::write(file, aside.data(), static_cast<int64_t>(aside.size()));
   }
   int64_t size(int file) override {
     const int refusal = strike();
-    return refusal < 0 ? refusal : AsyncFileSystem::size(file);
+    return refusal < 0 ? refusal : AsyncDirectIoFileSystem::size(file);
   }
   int sync(int file) override {
     const int refusal = strike();
-    return refusal < 0 ? refusal : AsyncFileSystem::sync(file);
+    return refusal < 0 ? refusal : AsyncDirectIoFileSystem::sync(file);
   }
   int lock(int file) override {
     const int refusal = strike();
-    return refusal < 0 ? refusal : AsyncFileSystem::lock(file);
+    return refusal < 0 ? refusal : AsyncDirectIoFileSystem::lock(file);
   }
   int rename(const std::filesystem::path& from, const std::filesystem::path& to) override {
     const int refusal = strike();
-    return refusal < 0 ? refusal : AsyncFileSystem::rename(from, to);
+    return refusal < 0 ? refusal : AsyncDirectIoFileSystem::rename(from, to);
   }
   int make_folder(const std::filesystem::path& path) override {
     const int refusal = strike();
-    return refusal < 0 ? refusal : AsyncFileSystem::make_folder(path);
+    return refusal < 0 ? refusal : AsyncDirectIoFileSystem::make_folder(path);
   }
   int remove_folder(const std::filesystem::path& path) override {
     const int refusal = strike();
-    return refusal < 0 ? refusal : AsyncFileSystem::remove_folder(path);
+    return refusal < 0 ? refusal : AsyncDirectIoFileSystem::remove_folder(path);
   }
   int names_in(int folder, std::vector<std::string>& names) override {
     const int refusal = strike();
-    return refusal < 0 ? refusal : AsyncFileSystem::names_in(folder, names);
+    return refusal < 0 ? refusal : AsyncDirectIoFileSystem::names_in(folder, names);
   }
   int unlink(const std::filesystem::path& path) override {
     const int refusal = strike();
-    return refusal < 0 ? refusal : AsyncFileSystem::unlink(path);
+    return refusal < 0 ? refusal : AsyncDirectIoFileSystem::unlink(path);
   }
   int status(int file, struct statfs& status) override {
     const int refusal = strike();
-    const int result = refusal < 0 ? refusal : AsyncFileSystem::status(file, status);
+    const int result = refusal < 0 ? refusal : AsyncDirectIoFileSystem::status(file, status);
     if (const auto hook = on_status.get()) hook(status);
     return result;
   }
@@ -150,23 +151,23 @@ class FaultyDisk final : public disk::AsyncFileSystem {
     const auto hook = on_allocate.get();
     if (const auto refusal = hook ? hook(bytes) : std::nullopt) return *refusal;
     const int refusal = strike();
-    return refusal < 0 ? refusal : AsyncFileSystem::allocate(file, offset, bytes);
+    return refusal < 0 ? refusal : AsyncDirectIoFileSystem::allocate(file, offset, bytes);
   }
   int resize(int file, int64_t bytes) override {
     const int refusal = strike();
-    return refusal < 0 ? refusal : AsyncFileSystem::resize(file, bytes);
+    return refusal < 0 ? refusal : AsyncDirectIoFileSystem::resize(file, bytes);
   }
   int64_t direct_alignment(int file) override {
     const auto hook = on_alignment.get();
     if (const auto lie = hook ? hook() : std::nullopt) return *lie;
-    return AsyncFileSystem::direct_alignment(file);
+    return AsyncDirectIoFileSystem::direct_alignment(file);
   }
   int make_direct(int file) override {
     const int refusal = strike();
-    return refusal < 0 ? refusal : AsyncFileSystem::make_direct(file);
+    return refusal < 0 ? refusal : AsyncDirectIoFileSystem::make_direct(file);
   }
   std::unique_ptr<disk::AsyncFileIo> start_io(int file, int depth, disk::IoBackend backend) override {
-    auto io = AsyncFileSystem::start_io(file, depth, backend);
+    auto io = AsyncDirectIoFileSystem::start_io(file, depth, backend);
     return io ? std::make_unique<FaultyIo>(*this, std::move(io)) : nullptr;
   }
 

@@ -16,8 +16,8 @@ constexpr int64_t kGiB = int64_t{1} << 30;
 
 int64_t bytes_of(double gib) { return static_cast<int64_t>(gib * static_cast<double>(kGiB)); }
 
-result::Measurement worked(const std::string& strategy, double ms, double half, double gib) {
-  result::Measurement m;
+result::TrialMeasurement worked(const std::string& strategy, double ms, double half, double gib) {
+  result::TrialMeasurement m;
   m.strategy = strategy;
   m.step_ms = result::summarize({ms - half, ms, ms + half, ms - half / 2, ms + half / 2});
   m.peak_bytes.allocated = bytes_of(gib);
@@ -30,13 +30,13 @@ result::Measurement worked(const std::string& strategy, double ms, double half, 
   return m;
 }
 
-result::TransferStats late_copies() {
-  result::TransferStats transfer = {24 * kGiB, 24 * kGiB, 8 * kGiB, 8 * kGiB, 0.24, 690};
+result::StepHostDeviceCopyStats late_copies() {
+  result::StepHostDeviceCopyStats transfer = {24 * kGiB, 24 * kGiB, 8 * kGiB, 8 * kGiB, 0.24, 690};
   transfer.link_out_gb_per_s = transfer.link_in_gb_per_s = 55;
   return transfer;
 }
 
-void add_trial(const sweep::RunDirectory& run, sweep::SweepRecord& record, result::Measurement m, bool traced,
+void add_trial(const sweep::RunDirectory& run, sweep::SweepRecord& record, result::TrialMeasurement m, bool traced,
                std::optional<result::TrialPrediction> predicted = {}) {
   const std::string folder = run.new_folder({m.strategy, {}, {}, "", ""});
   std::filesystem::create_directories(run / folder);
@@ -51,8 +51,8 @@ void add_trial(const sweep::RunDirectory& run, sweep::SweepRecord& record, resul
   record.trials.push_back({m.strategy, {}, {}, std::to_string(record.trials.size()), folder, {}, {}, predicted});
 }
 
-result::Measurement failed(const std::string& strategy, result::Outcome outcome, const std::string& reason) {
-  result::Measurement m;
+result::TrialMeasurement failed(const std::string& strategy, result::TrialOutcome outcome, const std::string& reason) {
+  result::TrialMeasurement m;
   m.strategy = strategy;
   m.outcome = outcome;
   m.reason = reason;
@@ -87,10 +87,10 @@ void write_run(const std::filesystem::path& folder) {
   add_trial(run, record, worked("checkpoint:full", 327.4, 23.2, 13.19), false);
   add_trial(run, record, worked("offload:stream", 948.9, 0.5, 12.13), true);
   add_trial(run, record,
-            failed("offload:sync", result::Outcome::device_oom,
+            failed("offload:sync", result::TrialOutcome::device_oom,
                    "asked for 2 GiB in forward with 15.5 GiB in use; largest owners: layers.3.mlp 4 GiB"),
             false);
-  add_trial(run, record, failed("plan:8GiB", result::Outcome::device_oom, "asked for 1 GiB with 15.5 GiB in use"),
+  add_trial(run, record, failed("plan:8GiB", result::TrialOutcome::device_oom, "asked for 1 GiB with 15.5 GiB in use"),
             false, result::TrialPrediction{402.5, 8 * kGiB});
   run.write_record(record);
 }

@@ -13,7 +13,7 @@
 
 #include "core/measure/trial/deterministic_scope.h"
 #include "core/measure/trial/forward_backward_runner.h"
-#include "core/measure/trial/loaded_model_and_batch.h"
+#include "core/measure/trial/loaded_model_training_session.h"
 #include "core/model/safetensors/layout.h"
 #include "core/plan/rules/strategy.h"
 #include "core/plan/strategy/strategy.h"
@@ -61,8 +61,8 @@ struct PackedPlace : test::ScratchFolder {
       }
     const auto total = static_cast<int64_t>(tokens.size());
     safetensors::Header header;
-    const std::vector<safetensors::TensorSpec> specs = {{"input_ids", safetensors::Dtype::i64, {1, total}},
-                                                        {"position_ids", safetensors::Dtype::i64, {1, total}}};
+    const std::vector<safetensors::TensorNameDtypeAndShape> specs = {
+        {"input_ids", safetensors::Dtype::i64, {1, total}}, {"position_ids", safetensors::Dtype::i64, {1, total}}};
     header.entries = safetensors::lay_out(specs);
     std::ofstream file(path / "inputs.safetensors", std::ios::binary);
     file << safetensors::print_header(header);
@@ -90,7 +90,7 @@ inline Trained train(const plan::TrialRequest& request) {
 }
 
 inline plan::TrialRequest planned(plan::TrialRequest request, const std::string& strategy) {
-  trial::LoadedModelAndBatch session(request);
+  trial::LoadedModelTrainingSession session(request);
   session.survey();
   request.plan = plan::make_plan(plan::Strategy::parse(strategy), session.facts());
   request.plan.saved_min_bytes = 0;

@@ -121,7 +121,7 @@ class Driver {
  public:
   using When = Saboteur::When;
 
-  Driver(Subject& subject, step::PlanExecutor* executor)
+  Driver(Subject& subject, step::ActivationPlanExecutor* executor)
       : subject_(subject), executor_(executor), interpreter_(subject.program_), sharded_(subject.sharded_.get()) {
     interpreter_.set_parameters(sharded_);
     if (executor) executor->set_parameters(sharded_);
@@ -194,7 +194,7 @@ class Driver {
     return {inputs.begin(), inputs.end()};
   }
 
-  Losses forward(const std::vector<IValue>& inputs, step::PlanExecutor* executor, When when = When::never) {
+  Losses forward(const std::vector<IValue>& inputs, step::ActivationPlanExecutor* executor, When when = When::never) {
     Saboteur observer(executor, when, subject_.ops_ ? (choice_ >> 8) % subject_.ops_ : 0);
     const ops::AutocastScope autocast(device::torch_device(test_device()).type(),
                                       autocast_of(subject_.source_.autocast));
@@ -284,7 +284,7 @@ class Driver {
   }
 
   Subject& subject_;
-  step::PlanExecutor* executor_;
+  step::ActivationPlanExecutor* executor_;
   program::Interpreter interpreter_;
   shard::ShardedParameters* sharded_;
   bool script_ = false, failed_ = false, joined_ = false;
@@ -350,7 +350,7 @@ std::string Subject::failure(const Placement& placement) {
   QueueDevice late(QueueDevice::Compute::caller, random.one_in(2) ? &random : nullptr);
   device::Device& device = test_device().emulated() && random.one_in(2) ? late : test_device();
   const int64_t floor = device_bytes();
-  step::PlanExecutor executor(program_, facts_, plan, device, test_tiers(plan));
+  step::ActivationPlanExecutor executor(program_, facts_, plan, device, test_tiers(plan));
   const Seen seen = Driver(*this, &executor).drive(placement.mode(), placement.seed);
   const std::string different = difference(expected, seen);
   return different.empty() ? held(executor, floor) : different;
@@ -362,7 +362,7 @@ int64_t Subject::device_bytes() const {
 }
 
 // Memory that the step still holds. Writes to disk whose data is no longer needed may still be running.
-std::string Subject::held(step::PlanExecutor& executor, int64_t floor) const {
+std::string Subject::held(step::ActivationPlanExecutor& executor, int64_t floor) const {
   constexpr int kMaxTurns = 1000;
   int64_t in_host = 0, on_disk = 0, on_device = 0;
   for (int turn = 0; turn < kMaxTurns; ++turn) {

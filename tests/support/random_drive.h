@@ -15,7 +15,7 @@
 #include "tests/support/random_program.h"
 
 namespace memtune::step {
-class PlanExecutor;
+class ActivationPlanExecutor;
 }
 
 namespace memtune::tests {
@@ -89,7 +89,7 @@ class Subject {
   NamedTensors joined_gradients() const;
   plan::Plan plan(const Placement& placement) const;
   int64_t device_bytes() const;
-  std::string held(step::PlanExecutor& executor, int64_t floor) const;
+  std::string held(step::ActivationPlanExecutor& executor, int64_t floor) const;
 
   RandomProgram source_;
   Rank rank_;

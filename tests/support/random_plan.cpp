@@ -11,10 +11,10 @@ namespace {
 using plan::TensorPlacement;
 
 template <typename Visit>
-void visit_ops(const program::Body& body, const Visit& visit) {
+void visit_ops(const program::ProgramOrControlFlowBody& body, const Visit& visit) {
   for (const program::Op& op : body.ops) {
     visit(op);
-    for (const program::Body& inner : op.bodies) visit_ops(inner, visit);
+    for (const program::ProgramOrControlFlowBody& inner : op.bodies) visit_ops(inner, visit);
   }
 }
 
@@ -50,7 +50,7 @@ plan::Plan random_plan(const program::Program& program, const plan::ProgramFacts
     const std::string name = plan::full_name(fact);
     const std::string key = name + " " + std::to_string(same_name[name]++);
     Random of_op(hash64(key.data(), key.size(), seed));
-    plan::OpPlacement placement{op.id, name, {}, of_op.of(places)};
+    plan::OpActivationPlacements placement{op.id, name, {}, of_op.of(places)};
     for (size_t i = 0; i < fact.outputs.size(); ++i) placement.outputs.push_back(of_op.of(places));
     plan.placements.push_back(placement);
   });

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/engine/disk/async_file_io.h"
-#include "core/engine/state/state_writer.h"
+#include "core/engine/state/atomic_saved_state_writer.h"
 #include "core/model/safetensors/layout.h"
 
 namespace memtune::test {
@@ -17,7 +17,7 @@ using Contents = std::map<std::string, std::string>;  // tensors' bytes by name
 
 class StateImage {
  public:
-  StateImage(const std::vector<safetensors::TensorSpec>& specs, const Contents& contents)
+  StateImage(const std::vector<safetensors::TensorNameDtypeAndShape>& specs, const Contents& contents)
       : entries_(safetensors::lay_out(specs)), data_(disk::aligned_bytes(bytes() + 1)) {
     for (const safetensors::TensorEntry& entry : entries_)
       std::memcpy(data_.get() + entry.begin, contents.at(entry.name).data(), static_cast<size_t>(entry.bytes()));
@@ -26,7 +26,7 @@ class StateImage {
   char* data() { return data_.get(); }
 
   // Writes everything, `portion` bytes at a time.
-  void write(state::StateWriter& writer, int64_t portion) {
+  void write(state::AtomicSavedStateWriter& writer, int64_t portion) {
     for (int64_t begin = 0; begin < bytes(); begin += portion)
       writer.write(data_.get() + begin, std::min(portion, bytes() - begin));
   }

@@ -12,18 +12,19 @@ namespace memtune::test {
 
 class StateRunner final : public trial::ForwardBackwardRunner {
  public:
-  StateRunner(program::ModelState state, device::Device& device) : state_(std::move(state)), device_(&device) {}
+  StateRunner(program::ModelParametersAndBuffers state, device::Device& device)
+      : state_(std::move(state)), device_(&device) {}
 
   device::Device& device() override { return *device_; }
   const trial::NamedParameters& parameters() const override { return state_.parameters; }
-  program::ModelState state() const override { return state_; }
+  program::ModelParametersAndBuffers state() const override { return state_; }
   StepWork work() const override { return {1, 0}; }
   double untouched_loss() override { throw std::logic_error("no steps"); }
   at::Tensor forward_backward() override { throw std::logic_error("no steps"); }
   at::Tensor untouched_step() override { throw std::logic_error("no steps"); }
 
  private:
-  program::ModelState state_;
+  program::ModelParametersAndBuffers state_;
   device::Device* device_;
 };
 

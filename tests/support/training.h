@@ -16,8 +16,8 @@
 #include "core/base/device/torch/make_device.h"
 #include "core/base/device/torch/torch_device.h"
 #include "core/engine/autograd/hooks.h"
-#include "core/engine/step/op_bytes_and_flops_profiler.h"
-#include "core/engine/step/plan_executor.h"
+#include "core/engine/step/activation_plan_executor.h"
+#include "core/engine/step/forward_op_allocation_and_flops_profiler.h"
 #include "core/model/program/blocks.h"
 #include "core/model/program/buffer_and_rng_state_guard.h"
 #include "core/model/program/facts.h"
@@ -49,18 +49,18 @@ inline device::Device& test_device() {
 }
 
 // Host memory of four pages with a scratch file behind it, for plans that use the disk.
-inline step::OffloadTiers test_tiers(const plan::Plan& plan) {
-  step::OffloadTiers tiers;
+inline step::HostBudgetAndScratchStore test_tiers(const plan::Plan& plan) {
+  step::HostBudgetAndScratchStore tiers;
   if (!plan.places(plan::TensorPlacement::disk)) return tiers;
   tiers.host_budget_bytes = 4 * 4096;
   tiers.store = std::make_unique<disk::ScratchBlockStore>(
-      disk::BlockStoreSettings{.directory = std::filesystem::temp_directory_path(), .allow_memory = true});
+      disk::ScratchBlockStoreSettings{.directory = std::filesystem::temp_directory_path(), .allow_memory = true});
   return tiers;
 }
 
 // Host bytes that a finished step still holds. A write whose data is no longer needed frees its memory when it ends, at
 // the start of the next step.
-inline int64_t leased_at_rest(step::PlanExecutor& executor) {
+inline int64_t leased_at_rest(step::ActivationPlanExecutor& executor) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(2);
   do executor.begin_step();
   while (executor.tier().pool().leased_bytes() > 0 && std::chrono::steady_clock::now() < deadline);
@@ -122,7 +122,7 @@ class Model {
   plan::ProgramFacts surveyed(const program::Program& program) const {
     auto facts = program::facts(program, program::find_blocks(program, "block*"));
     const program::BufferAndRngStateGuard restore(program.state, device::torch_device(test_device()));
-    step::OpBytesAndFlopsProfiler survey(program, facts, device::torch_device(test_device()).type());
+    step::ForwardOpAllocationAndFlopsProfiler survey(program, facts, device::torch_device(test_device()).type());
     const autograd::SavedTensorHooksScope hooks(&survey);
     program::Interpreter(program).run({input()}, &survey);
     return facts;
@@ -133,11 +133,11 @@ class Model {
   }
 
   Step under(const program::Program& program, const plan::ProgramFacts& facts, const plan::Plan& plan,
-             step::OffloadTiers tiers, device::Device& device = test_device()) {
+             step::HostBudgetAndScratchStore tiers, device::Device& device = test_device()) {
     at::manual_seed(1);
     clear();
     Step step;
-    step::PlanExecutor executor(program, facts, plan, device, std::move(tiers));
+    step::ActivationPlanExecutor executor(program, facts, plan, device, std::move(tiers));
     program::Interpreter interpreter(program);
     executor.begin_step();
     at::Tensor loss;  // its graph must be destroyed before the executor, even if the backward throws

@@ -23,7 +23,7 @@ using namespace memtune;
 using namespace memtune::sweep;
 using namespace memtune::test;
 using nlohmann::json;
-using result::Outcome;
+using result::TrialOutcome;
 
 namespace {
 
@@ -33,7 +33,7 @@ constexpr int64_t kGiB = int64_t{1} << 30;
 // device has unlimited memory by default. Each op also takes `fixed_ms` at every batch.
 class BatchSweep {
  public:
-  BatchSweep(int64_t budget_bytes, double fixed_ms, SamplesPerOptimizerStep size = {})
+  BatchSweep(int64_t budget_bytes, double fixed_ms, GlobalBatchOrAccumulationSteps size = {})
       : limits_{budget_bytes, 0}, fixed_ms_(fixed_ms), size_(size) {
     settings_.push_back(setting(first_recorded(size)));
   }
@@ -86,24 +86,24 @@ class BatchSweep {
     const ProgramFacts facts = facts_of(batch);
     std::vector<double> ms = decoder_ms(facts);
     for (double& one : ms) one = (one + fixed_ms_) * (static_cast<double>(batch) >= slow_from ? 9 : 1);
-    plan::RecordedOpCosts costs = step_of(facts, ms);
+    plan::RecordedStepCosts costs = step_of(facts, ms);
     costs.out_gb_per_s = costs.in_gb_per_s = 5;
     costs.passes = static_cast<int>(size_.passes(batch));
     costs.step_ms *= costs.passes;
     const planner::StepPrediction step = planner::StepPredictor(facts, costs).predict(proposal.plan);
-    result::Measurement measurement;
+    result::TrialMeasurement measurement;
     measurement.strategy = proposal.name;
     measurement.step_ms = result::summarize({step.step_ms});
     measurement.peak_bytes.allocated = step.peak_bytes + (proposal.name.starts_with("plan:") ? more_bytes : 0);
-    if (measurement.peak_bytes.allocated > device_bytes) measurement.outcome = Outcome::device_oom;
+    if (measurement.peak_bytes.allocated > device_bytes) measurement.outcome = TrialOutcome::device_oom;
     if (proposal.predicted)
       worst_peak_error =
           std::max(worst_peak_error, std::abs(double(proposal.predicted->peak_bytes) / double(step.peak_bytes) - 1));
-    if (measurement.outcome == Outcome::ok && measurement.peak_bytes.allocated <= limits_.budget_bytes)
+    if (measurement.outcome == TrialOutcome::ok && measurement.peak_bytes.allocated <= limits_.budget_bytes)
       sample_ms[proposal.name + "@" + std::to_string(batch)] = size_.sample_ms(batch, step.step_ms);
     const auto folder = folder_.path / std::to_string(tried_.size());
     std::filesystem::create_directories(folder);
-    if (proposal.costs && measurement.outcome == Outcome::ok) {
+    if (proposal.costs && measurement.outcome == TrialOutcome::ok) {
       costs.plan = proposal.plan;
       if (proposal.plan.keeps_everything()) write_file(folder / "costs.json", json(costs).dump());
     }
@@ -111,9 +111,9 @@ class BatchSweep {
     tried_.push_back({proposal.name, settings_.size() - 1, measurement, folder});
   }
 
-  const planner::PlanLimits limits_;
+  const planner::PlanMemoryBudgets limits_;
   const double fixed_ms_;
-  const SamplesPerOptimizerStep size_;
+  const GlobalBatchOrAccumulationSteps size_;
   std::vector<InspectedModelAtShape> settings_;
   std::vector<FinishedProposal> tried_;
   ScratchFolder folder_;

@@ -13,11 +13,11 @@
 #include "core/base/json.h"
 #include "core/plan/facts/machine_profile.h"
 #include "core/plan/facts/program_facts.h"
-#include "core/plan/facts/recorded_op_costs.h"
+#include "core/plan/facts/recorded_step_costs.h"
 #include "core/plan/request/resumable_training_request.h"
-#include "core/record/measurement/measurement.h"
-#include "core/record/measurement/state_save_measurement.h"
+#include "core/record/measurement/state_save_mode_measurement.h"
 #include "core/record/measurement/training.h"
+#include "core/record/measurement/trial_measurement.h"
 #include "core/record/measurement/trial_prediction.h"
 
 namespace memtune::bounds_test {
@@ -73,14 +73,14 @@ void check_all_numbers(const Object& object, const std::set<std::string>& free =
       json(object), [](const json& document) { document.get<Object>(); }, free);
 }
 
-plan::RecordedOpCosts some_costs() {
-  plan::RecordedOpCosts costs;
+plan::RecordedStepCosts some_costs() {
+  plan::RecordedStepCosts costs;
   costs.step_ms = 9.5;
   costs.values = {{0, 0, 64}, {1, -1, 32, 0}};
   costs.runs = {{0, 1.5, 0.5, 1000, 64, false, {}, {0}, {}, {}}, {3, 2.5, 0.25, 1064, 96, true, {0}, {1}, {0}, {0, 1}}};
   costs.saved = {{0, 1}, {1, 1}};
   costs.gradient_bytes = {0, 64};
-  costs.moments = {{plan::RecordedOpCosts::Moment::Kind::unpack, 1, 3, 0.1, 1096, 1200}};
+  costs.moments = {{plan::RecordedStepCosts::Moment::Kind::unpack, 1, 3, 0.1, 1096, 1200}};
   costs.sharding = {2, 1, "always", 0.5, 900, {{"layers.0", 4096, 1.5}}, {{0, 1096, 1300, 0.125, {0}}}};
   costs.runs[1].units = {0};
   return costs;
@@ -89,14 +89,14 @@ plan::RecordedOpCosts some_costs() {
 }  // namespace
 
 TEST_CASE("every number of a trial's results has a bound") {
-  result::Measurement measurement;
+  result::TrialMeasurement measurement;
   measurement.rounds.resize(1);
   measurement.rounds[0].step_ms.samples = measurement.rounds[0].loss = {1.5};
   measurement.ranks.resize(1);
   measurement.ranks[0].loss = measurement.loss = measurement.step_ms.samples = {1.5};
   measurement.recomputed_bytes = 9;
   check_all_numbers(measurement);
-  result::StateSaveMeasurement save;
+  result::StateSaveModeMeasurement save;
   save.slowdown = 1.5;
   check_all_numbers(save);
   check_all_numbers(result::TrialPrediction{1.5, 9, 1.25, 9, 9});
@@ -123,7 +123,7 @@ TEST_CASE("every number of a training run request has a bound") {
 TEST_CASE("every number of costs and machines and command sweeps has a bound") {
   check_all_numbers(some_costs());
   check_all_numbers(plan::find_machine("h100"));
-  sweep::CommandVariantsRecord commands;
+  sweep::CommandSweepRecord commands;
   commands.warmup = commands.steps = 3;
   check_all_numbers(commands);
 }
@@ -153,7 +153,7 @@ TEST_CASE("every number of a model's facts and the sum over its ops have bounds"
 TEST_CASE("the total bytes of a step's values have a bound") {
   json costs = some_costs();
   costs["values"]["rows"][0][2] = costs["values"]["rows"][1][2] = (int64_t{1} << 45) + 1;
-  CHECK(refusal([](const json& document) { document.get<plan::RecordedOpCosts>(); }, costs) ==
+  CHECK(refusal([](const json& document) { document.get<plan::RecordedStepCosts>(); }, costs) ==
         "costs.values has more bytes than a step can move");
 }
 

@@ -34,7 +34,7 @@ struct CommandBench {
   void write(const std::string& script) const {
     std::ofstream(file()) << tests::kTrain << "cd '" << folder.path.string() << "'; echo $1 >>starts\n" << script;
   }
-  SweepResult run() { return sweep_commands(settings, listener); }
+  SweepRecordAndReport run() { return sweep_commands(settings, listener); }
   // Returns the starts since the last call.
   std::string starts() const {
     std::string text = test::slurp(folder.path / "starts");
@@ -45,8 +45,8 @@ struct CommandBench {
 
 inline constexpr char kTrains[] = "train $$ $1 1 7; finished $$";
 
-inline const result::TrialRow& row(const SweepResult& result, const std::string& name) {
-  for (const result::TrialRow& row : result.report.rows)
+inline const result::TrialResultRow& row(const SweepRecordAndReport& result, const std::string& name) {
+  for (const result::TrialResultRow& row : result.report.rows)
     if (row.measurement.strategy == name) return row;
   throw Error("no row " + name);
 }

@@ -15,13 +15,13 @@ namespace memtune::command_sweep_test {
 using namespace memtune;
 using namespace memtune::sweep;
 using namespace std::chrono_literals;
-using memtune::result::Outcome;
+using memtune::result::TrialOutcome;
 
 TEST_CASE("variants of a command take turns from the first on and the fastest is recommended") {
   CommandBench bench(kTrains);
   bench.settings.rounds = 2;
   bench.settings.model = "train.sh";
-  const SweepResult result = bench.run();
+  const SweepRecordAndReport result = bench.run();
   CHECK(bench.starts() == "20\n10\n30\n20\n10\n30\n");
   CHECK(bench.listener.runs == 6);
   REQUIRE(result.report.rows.size() == 3);
@@ -42,7 +42,7 @@ TEST_CASE("a variant whose tensors have no gradient is never the baseline") {
       R"([ $1 != 20 ] || echo '{"record": "gradients", "trained": 9, "without": 8, "names": ["a"]}' >>$MEMTUNE_ATTACH/$$.jsonl)";
   CommandBench bench("train $$ $1 1 7; " + ungraded + "; finished $$");
   bench.settings.rounds = 3;
-  const SweepResult result = bench.run();
+  const SweepRecordAndReport result = bench.run();
   CHECK(result.report.reference == "ms=10");
   for (const char* name : {"ms=10", "ms=30"}) {
     CHECK_FALSE(row(result, name).measurement.losses.changed);
@@ -54,13 +54,13 @@ TEST_CASE("a variant whose tensors have no gradient is never the baseline") {
 }
 
 TEST_CASE("losses of values that may change the training are not compared") {
-  CommandVariantAxis axis = parse_axis("ms=20;10");
+  CommandPlaceholderValues axis = parse_axis("ms=20;10");
   const auto losses = [&](bool allowed) {
     CommandBench bench(
         R"(train $$ 1 1 7; [ $1 = 20 ] || sed -i 's/"loss": \[/"loss": [1/' $MEMTUNE_ATTACH/$$.jsonl; finished $$)");
     axis.changes_training = allowed;
     bench.settings.sweep.variants = expand({{"", {"sh", bench.file(), "{ms}"}, "", ""}}, {axis});
-    const SweepResult result = bench.run();
+    const SweepRecordAndReport result = bench.run();
     const bool noted = std::ranges::any_of(result.report.notes, [](const std::string& note) {
       return note == "the losses of ms=10 are not compared with those of ms=20: --allow lets them train differently";
     });
@@ -77,21 +77,21 @@ TEST_CASE("the word {folder} is a new folder at each start and a note says so if
                        kTrains);  // fails if it is there
     bench.settings.rounds = 2;
     bench.settings.sweep.variants = expand({{"", {"sh", bench.file(), "{ms}", word}, "", ""}}, {parse_axis("ms=1;2")});
-    const SweepResult result = bench.run();
+    const SweepRecordAndReport result = bench.run();
     const auto says = [](const std::string& note) { return note.find("{folder} in the command") != std::string::npos; };
     CHECK(std::ranges::count_if(result.report.notes, says) == noted);
     CHECK(row(result, "ms=1").command.back() == word);
     return std::pair(row(result, "ms=1").measurement.rounds.size(), row(result, "ms=2").measurement.outcome);
   };
-  CHECK(outcomes("{folder}", 0) == std::pair(size_t{2}, Outcome::ok));
-  CHECK(outcomes("out", 1).second == Outcome::error);
+  CHECK(outcomes("{folder}", 0) == std::pair(size_t{2}, TrialOutcome::ok));
+  CHECK(outcomes("out", 1).second == TrialOutcome::error);
 }
 
 TEST_CASE("a repeated sweep of a command starts nothing and gives the same report") {
   CommandBench bench(kTrains);
-  const SweepResult first = bench.run();
+  const SweepRecordAndReport first = bench.run();
   bench.starts();
-  const SweepResult second = bench.run();
+  const SweepRecordAndReport second = bench.run();
   CHECK(bench.starts() == "");
   CHECK(bench.listener.reused == 3);
   CHECK(report::to_json_text(second.report) == report::to_json_text(first.report));
@@ -149,8 +149,8 @@ TEST_CASE("other steps or another memory cap or PyTorch environment give other t
 
 TEST_CASE("a failed variant is a row with its reason and the first that worked is the baseline") {
   CommandBench bench(std::string("[ $1 != 20 ] || { echo no such model; exit 3; }; ") + kTrains);
-  const SweepResult result = bench.run();
-  CHECK(row(result, "ms=20").measurement.outcome == Outcome::error);
+  const SweepRecordAndReport result = bench.run();
+  CHECK(row(result, "ms=20").measurement.outcome == TrialOutcome::error);
   CHECK(row(result, "ms=20").measurement.reason.ends_with("last lines of its log: no such model"));
   CHECK(result.report.reference == "ms=10");
   CHECK(result.report.recommendation.strategy == "ms=10");
@@ -161,9 +161,9 @@ TEST_CASE("a variant with other losses is flagged in table and page and JSON and
   CommandBench bench(
       "attach=$MEMTUNE_ATTACH; MEMTUNE_ATTACH=.; train $$ $1 1 7; MEMTUNE_ATTACH=$attach; first=1.5; "
       "[ $1 != 10 ] || first=9; sed \"s/.1\\.5./[$first]/\" $$.jsonl >$attach/$$.jsonl; finished $$");
-  const SweepResult result = bench.run();
-  const result::Measurement& other = row(result, "ms=10").measurement;
-  REQUIRE(other.outcome == Outcome::ok);
+  const SweepRecordAndReport result = bench.run();
+  const result::TrialMeasurement& other = row(result, "ms=10").measurement;
+  REQUIRE(other.outcome == TrialOutcome::ok);
   CHECK(other.losses.changed);
   CHECK(other.losses.against == "ms=20");
   CHECK_FALSE(row(result, "ms=30").measurement.losses.changed);
@@ -192,9 +192,9 @@ TEST_CASE("combinations run after their parts in the first round and in the expe
   add("broken", 90, {});
   add("full+broken", 95, {"full", "broken"});
   bench.settings.rounds = 2;
-  const SweepResult result = bench.run();
+  const SweepRecordAndReport result = bench.run();
   CHECK(bench.starts() == "40\n60\n50\n30\n90\n35\n70\n40\n60\n50\n30\n35\n70\n");
-  CHECK(row(result, "full+broken").measurement.outcome == Outcome::skipped);
+  CHECK(row(result, "full+broken").measurement.outcome == TrialOutcome::skipped);
   CHECK(row(result, "full+broken").measurement.reason.starts_with("broken alone ended in error: "));
   const RunDirectory directory(bench.settings.directory);
   CHECK(report::to_json_text(make_report(directory, directory.read_record())) == report::to_json_text(result.report));
@@ -211,13 +211,13 @@ TEST_CASE("a variant beyond the time limit is a skipped row and a later sweep ru
   bench.settings.rounds = 2;
   bench.settings.time_limit = 4000ms;
   const auto began = std::chrono::steady_clock::now();
-  const SweepResult result = bench.run();
+  const SweepRecordAndReport result = bench.run();
   CHECK(std::chrono::steady_clock::now() - began < 8s);
   CHECK_FALSE(result.interrupted);
   CHECK(bench.starts() == "20\n10\n");
   REQUIRE(result.report.rows.size() == 4);
-  CHECK(row(result, "ms=10").measurement.outcome == Outcome::ok);
-  CHECK(row(result, "ms=40").measurement.outcome == Outcome::skipped);
+  CHECK(row(result, "ms=10").measurement.outcome == TrialOutcome::ok);
+  CHECK(row(result, "ms=40").measurement.outcome == TrialOutcome::skipped);
   CHECK(row(result, "ms=40").measurement.reason == "not reached within the time limit of 4 s");
   CHECK(result.report.recommendation.reason.ends_with(
       "; of what was measured: 2 of 4 trials were not reached within the time limit"));
@@ -230,10 +230,10 @@ TEST_CASE("a variant beyond the time limit is a skipped row and a later sweep ru
 TEST_CASE("a variant that the time limit ends is skipped and not failed") {
   CommandBench bench("[ $1 = 20 ] || sleep 60; " + std::string(kTrains));
   bench.settings.time_limit = 500ms;
-  const SweepResult result = bench.run();
-  CHECK(row(result, "ms=20").measurement.outcome == Outcome::ok);
-  CHECK(row(result, "ms=10").measurement.outcome == Outcome::skipped);
-  CHECK(row(result, "ms=30").measurement.outcome == Outcome::skipped);
+  const SweepRecordAndReport result = bench.run();
+  CHECK(row(result, "ms=20").measurement.outcome == TrialOutcome::ok);
+  CHECK(row(result, "ms=10").measurement.outcome == TrialOutcome::skipped);
+  CHECK(row(result, "ms=30").measurement.outcome == TrialOutcome::skipped);
 }
 
 TEST_CASE("a variant gets the path of its own config file") {
@@ -243,12 +243,12 @@ TEST_CASE("a variant gets the path of its own config file") {
   bench.settings.sweep.memory_cap_bytes = 4096;
   bench.settings.sweep.skipped = {{"offload", "does nothing here"}};
   bench.settings.rounds = 2;
-  const SweepResult result = bench.run();
+  const SweepRecordAndReport result = bench.run();
   CHECK(test::slurp(bench.folder.path / "seen") == "a: 1\n");
   CHECK(test::slurp(bench.folder.path / "told") == "2+5+2 4096\n2+5+0 4096\n");  // only the first round is traced
   CHECK(row(result, "own").command.back() == (bench.settings.directory / "trials/1-own/config/mine.yaml").string());
   CHECK(row(result, "own").config == row(result, "own").command.back());
-  CHECK(row(result, "offload").measurement.outcome == Outcome::skipped);
+  CHECK(row(result, "offload").measurement.outcome == TrialOutcome::skipped);
   CHECK(row(result, "offload").measurement.reason == "does nothing here");
   CHECK(result.report.budget_bytes == 4096);
 }
@@ -278,7 +278,7 @@ TEST_CASE("a missing program is refused before a folder is created") {
 
 TEST_CASE("a note of all trials is reported once and a note of some with their names") {
   CommandBench bench("train $$ $1 1 7; finished $$; [ $1 != 10 ] || exit 3");
-  const SweepResult result = bench.run();
+  const SweepRecordAndReport result = bench.run();
   const auto has = [&](const std::string& text) { return std::ranges::count(result.report.notes, text) == 1; };
   CHECK(
       has("on a CPU the peak of a command is its process's resident memory, the interpreter and its libraries "

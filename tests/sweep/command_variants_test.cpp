@@ -15,7 +15,7 @@ using namespace memtune::sweep;
 namespace {
 
 std::vector<CommandVariant> variants(std::vector<std::string> command, const std::vector<std::string>& tries) {
-  std::vector<CommandVariantAxis> axes;
+  std::vector<CommandPlaceholderValues> axes;
   for (const std::string& text : tries) axes.push_back(parse_axis(text));
   return expand({{"", std::move(command), "", ""}}, axes);
 }
@@ -35,13 +35,13 @@ TEST_CASE("every combination of values is a variant in the order of the values")
 }
 
 TEST_CASE("a variant knows its values that may change the training") {
-  CommandVariantAxis length = parse_axis("seq=1;2");
+  CommandPlaceholderValues length = parse_axis("seq=1;2");
   length.changes_training = true;
   const auto all = expand({{"", {"train", "{gc}", "{seq}"}, "", ""}}, {parse_axis("gc=0;1"), length});
   CHECK(all[0].training == "seq=1");
   CHECK(all[1].training == "seq=2");
   CHECK(all[2].training == "seq=1");
-  CommandVariantsRecord sweep, read;
+  CommandSweepRecord sweep, read;
   sweep.variants = all;
   from_json(sweep, read);
   CHECK(read.variants[1].training == "seq=2");
@@ -49,7 +49,7 @@ TEST_CASE("a variant knows its values that may change the training") {
 
 TEST_CASE("--allow takes the names of --try") {
   const auto allow = [](const std::string& name) {
-    CommandVariantsRecord sweep;
+    CommandSweepRecord sweep;
     add_variants({{"train", "{seq}"}, {"seq=1;2"}, "", "", {name}}, sweep);
     return sweep.variants[1].training;
   };
@@ -123,9 +123,9 @@ TEST_CASE("the word {folder} needs no axis and stands for another folder at each
 TEST_CASE("a value {config} is not replaced by the config path even after a run is read back") {
   const auto all = expand({{"own", {"train", "{x}", "--config={config}"}, "a.yaml", ""}}, {parse_axis("x={config}")});
   CHECK(with_paths(all[0], "t") == Words{"train", "{config}", "--config=t/config/a.yaml"});
-  CommandVariantsRecord sweep;
+  CommandSweepRecord sweep;
   sweep.variants = all;
-  const CommandVariantsRecord read = nlohmann::json::parse(nlohmann::json(sweep).dump()).get<CommandVariantsRecord>();
+  const CommandSweepRecord read = nlohmann::json::parse(nlohmann::json(sweep).dump()).get<CommandSweepRecord>();
   CHECK(with_paths(read.variants[0], "t") == with_paths(all[0], "t"));
 }
 
@@ -138,14 +138,14 @@ TEST_CASE("variants with equal names and values of several lines are refused") {
 }
 
 TEST_CASE("command variants are read back from sweep.json") {
-  CommandVariantsRecord sweep;
+  CommandSweepRecord sweep;
   sweep.command = {"train", "{x}"};
   sweep.trainer = "trl";
   sweep.variants = {{"x=1", {"train", "1"}, "f.yaml", "not kept"}};
   sweep.skipped = {{"other", "does nothing"}};
   sweep.warmup = 3;
   sweep.memory_cap_bytes = 7;
-  const CommandVariantsRecord read = nlohmann::json(sweep).get<CommandVariantsRecord>();
+  const CommandSweepRecord read = nlohmann::json(sweep).get<CommandSweepRecord>();
   CHECK(nlohmann::json(read) == nlohmann::json(sweep));
   CHECK(read.variants[0].command == Words{"train", "1"});
   CHECK(read.variants[0].file_text.empty());

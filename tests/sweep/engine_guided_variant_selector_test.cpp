@@ -12,7 +12,7 @@ namespace memtune::planned_variants_test {
 
 using namespace memtune;
 using namespace memtune::sweep;
-using memtune::result::Outcome;
+using memtune::result::TrialOutcome;
 using Names = std::vector<std::string>;
 
 namespace {
@@ -20,11 +20,11 @@ namespace {
 constexpr int64_t kMiB = int64_t{1} << 20;
 
 // Returns preset results and records the requests.
-struct Told : CommandModelEngineTrials {
-  std::map<std::string, StepTimeAndPeak> steps = {{"none", {100, 1000 * kMiB}},
-                                                  {"checkpoint:full", {130, 400 * kMiB}},
-                                                  {"checkpoint:every=2", {115, 700 * kMiB}},
-                                                  {"checkpoint:every=4", {107, 850 * kMiB}}};
+struct Told : CommandModelEngineTrialRunner {
+  std::map<std::string, MeasuredOrSimulatedStepTimeAndPeak> steps = {{"none", {100, 1000 * kMiB}},
+                                                                     {"checkpoint:full", {130, 400 * kMiB}},
+                                                                     {"checkpoint:every=2", {115, 700 * kMiB}},
+                                                                     {"checkpoint:every=4", {107, 850 * kMiB}}};
   int64_t least_bytes = 300 * kMiB;  // the smallest budget with a plan
   int64_t needed_below = 10000 * kMiB;
   int64_t unused_bytes = 0;  // of a plan's budget
@@ -44,12 +44,12 @@ struct Told : CommandModelEngineTrials {
     host_budgets.push_back(host_budget_bytes);
     return true;
   }
-  std::optional<StepTimeAndPeak> step(const std::string& strategy) const override {
+  std::optional<MeasuredOrSimulatedStepTimeAndPeak> step(const std::string& strategy) const override {
     const auto found = steps.find(strategy);
     return found == steps.end() ? std::nullopt : std::optional(found->second);
   }
   std::string failure() const override { return broken; }
-  GeneratedPythonPlan plan(const std::function<bool(const std::string&)>&) const override {
+  PythonPlanOrFailureReason plan(const std::function<bool(const std::string&)>&) const override {
     if (budgets.back() >= needed_below) return {"", "", "no plan is needed", {}};
     if (budgets.back() < least_bytes) return {"", "", "no plan fits"};
     return {"plan:x", "PLAN = " + std::to_string(budgets.back()), "", {}, budgets.back() - unused_bytes};
@@ -58,8 +58,8 @@ struct Told : CommandModelEngineTrials {
   std::string device() const override { return where; }
 };
 
-SweepTrial trial(const std::string& name, int64_t peak_mib, Outcome outcome = Outcome::ok) {
-  SweepTrial trial;
+SweepTrialAndMeasurement trial(const std::string& name, int64_t peak_mib, TrialOutcome outcome = TrialOutcome::ok) {
+  SweepTrialAndMeasurement trial;
   trial.spec.strategy = trial.measurement.strategy = name;
   trial.measurement.outcome = outcome;
   trial.measurement.device = "NVIDIA H200";
@@ -70,8 +70,8 @@ SweepTrial trial(const std::string& name, int64_t peak_mib, Outcome outcome = Ou
 
 struct Stage {
   Told native;
-  CommandVariantsRecord sweep;
-  std::vector<SweepTrial> tried;
+  CommandSweepRecord sweep;
+  std::vector<SweepTrialAndMeasurement> tried;
   EngineGuidedVariantSelector planned;
 
   explicit Stage(int64_t budget_mib, const std::string& own_like = "checkpoint:full", bool asked = false)
@@ -89,7 +89,7 @@ struct Stage {
     sweep.variants.push_back({name, {"train", name}, "", "", "own", std::move(parts), like});
   }
   // Adds the ended trials `what`; returns the next variants to run.
-  Names after(const std::vector<SweepTrial>& what) {
+  Names after(const std::vector<SweepTrialAndMeasurement>& what) {
     tried.insert(tried.end(), what.begin(), what.end());
     return planned.next(tried, sweep).value();
   }
@@ -127,7 +127,7 @@ TEST_CASE("a plan that exceeds the budget is replanned for less by the excess at
   stage.after({trial("own", 600)});
   CHECK(stage.after({trial("plan:1.07 GiB", 1150)}) == Names{"plan:1.07 GiB-2"});
   CHECK(stage.native.budgets.back() == 850 * kMiB);
-  CHECK(stage.after({trial("plan:1.07 GiB-2", 0, Outcome::device_oom)}) == Names{"plan:1.07 GiB-3"});
+  CHECK(stage.after({trial("plan:1.07 GiB-2", 0, TrialOutcome::device_oom)}) == Names{"plan:1.07 GiB-3"});
   CHECK(stage.native.budgets.back() == 765 * kMiB);
   CHECK(stage.after({trial("plan:1.07 GiB-3", 1101)}) == Names{});
 }
@@ -147,7 +147,7 @@ TEST_CASE("a plan that cannot be applied is not replanned") {
   Stage stage(1100);
   stage.after({});
   stage.after({trial("own", 600)});
-  CHECK(stage.after({trial("plan:1.07 GiB", 0, Outcome::error)}) == Names{});
+  CHECK(stage.after({trial("plan:1.07 GiB", 0, TrialOutcome::error)}) == Names{});
 }
 
 TEST_CASE("if no smaller plan exists the present plan stays") {
@@ -193,8 +193,9 @@ TEST_CASE("a failed setting is replaced by the next one") {
   stage.add("every-16", "checkpoint:every=16");
   stage.after({});
   CHECK(stage.after({trial("own", 600)}) == Names{"off", "every-16", "every-8", "plan:1.27 GiB"});
-  CHECK(stage.after({trial("off", 1290), trial("every-16", 0, Outcome::error), trial("every-8", 0, Outcome::error),
-                     trial("plan:1.27 GiB", 1290)}) == Names{"every-4", "every-2"});
+  CHECK(stage.after({trial("off", 1290), trial("every-16", 0, TrialOutcome::error),
+                     trial("every-8", 0, TrialOutcome::error), trial("plan:1.27 GiB", 1290)}) ==
+        Names{"every-4", "every-2"});
   CHECK(stage.after({trial("every-4", 1100), trial("every-2", 1000)}) == Names{});
   Stage late(1300);
   late.native.steps = stage.native.steps;
@@ -202,8 +203,9 @@ TEST_CASE("a failed setting is replaced by the next one") {
   late.add("every-16", "checkpoint:every=16");
   late.after({});
   late.after({trial("own", 600)});
-  CHECK(late.after({trial("off", 1290), trial("every-16", 0, Outcome::skipped), trial("every-8", 0, Outcome::skipped),
-                    trial("plan:1.27 GiB", 0, Outcome::skipped)}) == Names{});
+  CHECK(late.after({trial("off", 1290), trial("every-16", 0, TrialOutcome::skipped),
+                    trial("every-8", 0, TrialOutcome::skipped), trial("plan:1.27 GiB", 0, TrialOutcome::skipped)}) ==
+        Names{});
 }
 
 TEST_CASE("without a plan the settings remain and the reason is recorded") {
@@ -222,19 +224,19 @@ TEST_CASE("without a plan the settings remain and the reason is recorded") {
 TEST_CASE("a failing command ends the sweep unless it ran out of memory") {
   Stage stage(1100);
   stage.after({});
-  CHECK(stage.after({trial("own", 0, Outcome::error)}) == Names{});
+  CHECK(stage.after({trial("own", 0, TrialOutcome::error)}) == Names{});
   CHECK(stage.sweep.no_plan == "the unchanged command did not work, so nothing was planned");
   CHECK(stage.native.budgets.empty());
   Stage small(1100);
   small.after({});
-  CHECK(small.after({trial("own", 0, Outcome::device_oom)}).back() == "plan:1.07 GiB");
+  CHECK(small.after({trial("own", 0, TrialOutcome::device_oom)}).back() == "plan:1.07 GiB");
   CHECK(small.native.budgets == std::vector<int64_t>{1100 * kMiB});
 }
 
 TEST_CASE("plans on a CPU offload nothing because the bytes would stay in the process") {
   Stage stage(1100);
   stage.after({});
-  SweepTrial own = trial("own", 600);
+  SweepTrialAndMeasurement own = trial("own", 600);
   own.measurement.device = "CPU (4 cores)";
   stage.native.where = "CPU (4 cores)";
   stage.native.steps["checkpoint:full,inputs=host"] = {90, 100 * kMiB};
@@ -244,7 +246,7 @@ TEST_CASE("plans on a CPU offload nothing because the bytes would stay in the pr
   Stage unknown(1100);  // a command that ran out of memory did not report its device
   unknown.native.where = "CPU (4 cores)";
   unknown.after({});
-  own = trial("own", 0, Outcome::host_oom);
+  own = trial("own", 0, TrialOutcome::host_oom);
   own.measurement.device = "";
   unknown.after({own});
   CHECK(unknown.native.host_budgets == std::vector<int64_t>{1});
@@ -253,7 +255,7 @@ TEST_CASE("plans on a CPU offload nothing because the bytes would stay in the pr
 TEST_CASE("native trials on another kind of device are not used for the command") {
   Stage stage(1100);
   stage.after({});
-  SweepTrial own = trial("own", 600);
+  SweepTrialAndMeasurement own = trial("own", 600);
   own.measurement.device = "CPU (4 cores)";
   CHECK(stage.after({own}) == Names{});
   CHECK(stage.native.budgets.empty());
@@ -283,7 +285,7 @@ TEST_CASE("native trials plan with the given CPU memory and offload nothing on a
   CHECK(limits_of(training, 100, 0).host_budget_bytes == 0);  // no limit
   CHECK(limits_of(training, 100, 1).host_budget_bytes == 1);
   training.host_budget_bytes = 5000;
-  const planner::PlanLimits limits = limits_of(training, 100, 0);
+  const planner::PlanMemoryBudgets limits = limits_of(training, 100, 0);
   CHECK(limits.budget_bytes == 100);
   CHECK(limits.host_budget_bytes == 5000);
   CHECK(limits_of(training, 100, 1).host_budget_bytes == 1);

@@ -11,7 +11,7 @@
 namespace memtune::sweep::largest_batch_test {
 namespace {
 
-using result::Outcome;
+using result::TrialOutcome;
 using Batches = std::vector<int64_t>;
 
 // A device of 64 GiB. A sample takes 32 GiB under `none`. Under checkpoint:full it takes 8 GiB and 1.25 times as long.
@@ -20,16 +20,16 @@ struct Search : test::SweepBench {
     settings.global_batch = global_batch;
     settings.batches = divisors(global_batch);
   }
-  SweepResult find(int64_t budget_bytes = 0, const std::string& behaviour = "") {
+  SweepRecordAndReport find(int64_t budget_bytes = 0, const std::string& behaviour = "") {
     const test::Variable memory("FAKE_TRIAL_GIB", "64"), rules("FAKE_TRIAL", behaviour);
     settings.budget_bytes = budget_bytes;
     return run_sweep(settings, listener, propose_largest_batches(budget_bytes));
   }
 };
 
-Batches batches(const SweepResult& result, const std::string& strategy, Outcome outcome) {
+Batches batches(const SweepRecordAndReport& result, const std::string& strategy, TrialOutcome outcome) {
   Batches found;
-  for (const result::TrialRow& row : result.report.rows)
+  for (const result::TrialResultRow& row : result.report.rows)
     if (row.measurement.strategy == strategy && row.measurement.outcome == outcome) found.push_back(*row.batch);
   std::ranges::sort(found);
   return found;
@@ -44,19 +44,19 @@ TEST_CASE("the candidate batches are the divisors of the global batch") {
 
 TEST_CASE("the search finds each strategy's largest batch that fits and the next larger one fails") {
   Search search;
-  const SweepResult result = search.find();
-  CHECK(batches(result, "none", Outcome::ok).back() == 2);
-  CHECK(batches(result, "none", Outcome::device_oom).front() == 3);
-  CHECK(batches(result, "checkpoint:full", Outcome::ok).back() == 6);
-  CHECK(batches(result, "checkpoint:full", Outcome::device_oom).front() == 12);
+  const SweepRecordAndReport result = search.find();
+  CHECK(batches(result, "none", TrialOutcome::ok).back() == 2);
+  CHECK(batches(result, "none", TrialOutcome::device_oom).front() == 3);
+  CHECK(batches(result, "checkpoint:full", TrialOutcome::ok).back() == 6);
+  CHECK(batches(result, "checkpoint:full", TrialOutcome::device_oom).front() == 12);
   CHECK(result.report.rows.size() <= 6);  // of twelve combinations
 }
 
 TEST_CASE("with a budget the search finds the largest batch that fits the budget") {
   Search search;
-  const SweepResult result = search.find(int64_t{40} << 30);
+  const SweepRecordAndReport result = search.find(int64_t{40} << 30);
   int64_t largest = 0;
-  for (const result::TrialRow& row : result.report.rows)
+  for (const result::TrialResultRow& row : result.report.rows)
     if (row.measurement.strategy == "checkpoint:full" && peak(row) <= (int64_t{40} << 30))
       largest = std::max(largest, *row.batch);
   CHECK(largest == 4);
@@ -64,9 +64,9 @@ TEST_CASE("with a budget the search finds the largest batch that fits the budget
 
 TEST_CASE("gradient accumulation fills the global batch so that all trials do equal work") {
   Search search(4);
-  const SweepResult result = search.find();
-  for (const result::TrialRow& row : result.report.rows) {
-    if (row.measurement.outcome != Outcome::ok) continue;
+  const SweepRecordAndReport result = search.find();
+  for (const result::TrialResultRow& row : result.report.rows) {
+    if (row.measurement.outcome != TrialOutcome::ok) continue;
     CHECK(row.passes * *row.batch == 4);
     CHECK(row.measurement.step_ms.median == (row.measurement.strategy == "none" ? 400 : 500));
   }
@@ -76,9 +76,9 @@ TEST_CASE("gradient accumulation fills the global batch so that all trials do eq
 
 TEST_CASE("a batch that crashes is followed by smaller ones and the search can be resumed") {
   Search search;
-  const SweepResult result = search.find(0, "checkpoint:full=crash");
-  CHECK(batches(result, "none", Outcome::ok).back() == 2);
-  CHECK(batches(result, "checkpoint:full", Outcome::crash).front() == 1);
+  const SweepRecordAndReport result = search.find(0, "checkpoint:full=crash");
+  CHECK(batches(result, "none", TrialOutcome::ok).back() == 2);
+  CHECK(batches(result, "checkpoint:full", TrialOutcome::crash).front() == 1);
   search.starts();
   search.find(0, "checkpoint:full=crash");
   CHECK(search.starts() == "");
@@ -86,7 +86,7 @@ TEST_CASE("a batch that crashes is followed by smaller ones and the search can b
 
 TEST_CASE("the batch is the whole global batch if everything fits") {
   Search search(2);
-  CHECK(batches(search.find(), "none", Outcome::ok).back() == 2);
+  CHECK(batches(search.find(), "none", TrialOutcome::ok).back() == 2);
 }
 
 }  // namespace

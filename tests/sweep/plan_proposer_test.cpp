@@ -26,7 +26,7 @@ using namespace memtune;
 using namespace memtune::sweep;
 using namespace memtune::test;
 using nlohmann::json;
-using result::Outcome;
+using result::TrialOutcome;
 
 namespace {
 
@@ -86,12 +86,12 @@ class PaperSweep {
   std::vector<FinishedProposal> tried;
   std::vector<result::TrialPrediction> predicted;
   std::string notes;
-  plan::RecordedOpCosts real_;  // of the simulated machine
-  int64_t more_bytes = 0;       // peak above the prediction, except of `none`
+  plan::RecordedStepCosts real_;  // of the simulated machine
+  int64_t more_bytes = 0;         // peak above the prediction, except of `none`
   int64_t more_in_baseline = 0;
   std::vector<std::string> recorded;  // trials that record costs
-  std::optional<Outcome> fails_first_plan;
-  std::function<void(result::Measurement&)> alter_first_plan = {};
+  std::optional<TrialOutcome> fails_first_plan;
+  std::function<void(result::TrialMeasurement&)> alter_first_plan = {};
   std::vector<plan::Plan> plans;
   // By how much the plan exceeds the budget in one segment that grows.
   int64_t short_bytes(const plan::Plan& plan) const {
@@ -104,9 +104,9 @@ class PaperSweep {
     costs_.grain_bytes = real_.grain_bytes = 512;
     write_file(folder_.path / "costs.json", json(costs_).dump());
   }
-  void fails(const std::string& name, Outcome outcome) { outcomes_[name] = outcome; }
+  void fails(const std::string& name, TrialOutcome outcome) { outcomes_[name] = outcome; }
   void name_another_op() {
-    plan::RecordedOpCosts costs = costs_;
+    plan::RecordedStepCosts costs = costs_;
     costs.runs[2].op = static_cast<int>(program().ops.size());
     write_file(folder_.path / "costs.json", json(costs).dump());
   }
@@ -124,9 +124,9 @@ class PaperSweep {
     return proposals;
   }
 
-  result::Measurement measure(const TrialProposal& proposal) {
+  result::TrialMeasurement measure(const TrialProposal& proposal) {
     const planner::StepPrediction step = planner::StepPredictor(program(), real_).predict(proposal.plan);
-    result::Measurement measurement;
+    result::TrialMeasurement measurement;
     measurement.strategy = proposal.name;
     measurement.step_ms = result::summarize({step.step_ms});
     measurement.peak_bytes.allocated = step.peak_bytes + (proposal.name == "none" ? more_in_baseline : more_bytes);
@@ -141,8 +141,8 @@ class PaperSweep {
   const int64_t budget_bytes_;
   const std::vector<std::string> strategies_;
   std::vector<InspectedModelAtShape> settings_ = std::vector<InspectedModelAtShape>(1);
-  plan::RecordedOpCosts costs_;
-  std::map<std::string, Outcome> outcomes_;  // of failed trials
+  plan::RecordedStepCosts costs_;
+  std::map<std::string, TrialOutcome> outcomes_;  // of failed trials
   ScratchFolder folder_;
 };
 
@@ -176,7 +176,7 @@ TEST_CASE("a plan fits a budget below the baseline's peak and is no slower than 
   REQUIRE(names.size() >= 2);
   CHECK(names[0] == "none");
   CHECK(names[1] == "plan:7 GiB");
-  const result::Measurement& plan = sweep.tried[1].measurement;
+  const result::TrialMeasurement& plan = sweep.tried[1].measurement;
   CHECK(plan.peak_bytes.allocated <= 7 * 1024 * kMiB);
   for (size_t i = 2; i < sweep.tried.size(); ++i)
     CHECK(sweep.tried[i].measurement.step_ms.median >= plan.step_ms.median);
@@ -207,7 +207,7 @@ TEST_CASE("a plan that exceeded its budget is planned again with less memory and
 }
 
 TEST_CASE("a plan whose segments did not suffice is planned again with less memory") {
-  const auto replanned = [](std::function<void(result::Measurement&)> alter) {
+  const auto replanned = [](std::function<void(result::TrialMeasurement&)> alter) {
     PaperSweep sweep(50, 7 * 1024 * kMiB);
     sweep.alter_first_plan = std::move(alter);
     const std::vector<std::string> names = sweep.run();
@@ -215,13 +215,13 @@ TEST_CASE("a plan whose segments did not suffice is planned again with less memo
     CHECK(sweep.predicted.back().peak_bytes < sweep.predicted.front().peak_bytes - 100 * kMiB);
     return true;
   };
-  const auto late = [](result::Measurement& m) { m.step_ms = result::summarize({1.1 * m.step_ms.median}); };
-  CHECK(replanned([](result::Measurement& m) { m.allocator = "expandable_segments:True"; }));
-  CHECK(replanned([&](result::Measurement& m) {
+  const auto late = [](result::TrialMeasurement& m) { m.step_ms = result::summarize({1.1 * m.step_ms.median}); };
+  CHECK(replanned([](result::TrialMeasurement& m) { m.allocator = "expandable_segments:True"; }));
+  CHECK(replanned([&](result::TrialMeasurement& m) {
     late(m);
     m.allocator_retries = 5;
   }));
-  CHECK_FALSE(replanned([](result::Measurement& m) { m.allocator_retries = 5; }));  // on time
+  CHECK_FALSE(replanned([](result::TrialMeasurement& m) { m.allocator_retries = 5; }));  // on time
 }
 
 TEST_CASE("a plan for a GPU fits in segments, or runs with expandable segments if none does") {
@@ -250,7 +250,7 @@ TEST_CASE("after a plan whose segments did not suffice comes one that also fits 
     CAPTURE(mib);
     PaperSweep sweep(50, mib * kMiB);
     sweep.use_segments();
-    sweep.alter_first_plan = [](result::Measurement& m) { m.allocator = "expandable_segments:True"; };
+    sweep.alter_first_plan = [](result::TrialMeasurement& m) { m.allocator = "expandable_segments:True"; };
     sweep.run();
     REQUIRE(sweep.plans.size() >= 2);
     if (sweep.short_bytes(sweep.plans[0]) == 0) continue;  // such a plan says nothing
@@ -270,7 +270,7 @@ TEST_CASE("a plan is computed again with a lower PCIe bandwidth than was recorde
 
 TEST_CASE("the plan is made from recorded costs of checkpoint:full if the baseline does not fit") {
   PaperSweep sweep(50, 7 * 1024 * kMiB);
-  sweep.fails("none", Outcome::device_oom);
+  sweep.fails("none", TrialOutcome::device_oom);
   const auto names = sweep.run();
   REQUIRE(names.size() >= 3);
   CHECK(names[0] == "none");
@@ -286,8 +286,8 @@ TEST_CASE("the plan is made from recorded costs of checkpoint:full if the baseli
 
 TEST_CASE("plans take less memory than a baseline or a plan that ran out of memory") {
   PaperSweep sweep(50, 100 * 1024 * kMiB);
-  sweep.fails("none", Outcome::device_oom);
-  sweep.fails_first_plan = Outcome::device_oom;
+  sweep.fails("none", TrialOutcome::device_oom);
+  sweep.fails_first_plan = TrialOutcome::device_oom;
   const auto names = sweep.run();
   REQUIRE(names.size() >= 4);
   CHECK(names[2].starts_with("plan:"));
@@ -299,28 +299,28 @@ TEST_CASE("plans take less memory than a baseline or a plan that ran out of memo
 TEST_CASE("all strategies are tried if neither none nor checkpoint:full gives costs") {
   const std::vector<std::string> all = {"none", "checkpoint:full", "checkpoint:cheap", "offload:stream"};
   PaperSweep both(50, 7 * 1024 * kMiB);
-  both.fails("none", Outcome::device_oom);
-  both.fails("checkpoint:full", Outcome::device_oom);
+  both.fails("none", TrialOutcome::device_oom);
+  both.fails("checkpoint:full", TrialOutcome::device_oom);
   CHECK(both.run() == all);
   CHECK(both.notes.find("none ended in device_oom, checkpoint:full ended in device_oom, so there is nothing") == 0);
   PaperSweep without(50, 7 * 1024 * kMiB);
-  without.fails("none", Outcome::device_oom);
+  without.fails("none", TrialOutcome::device_oom);
   without.forget_costs();
   CHECK(without.run() == all);
   PaperSweep wrong(50, 7 * 1024 * kMiB);  // it did not run out of memory
-  wrong.fails("none", Outcome::nan);
+  wrong.fails("none", TrialOutcome::nan);
   CHECK(wrong.run() == all);
   CHECK(wrong.recorded == std::vector<std::string>{"none"});
   CHECK(wrong.notes.find("none ended in nan, so there is nothing to plan from") == 0);
   PaperSweep other(50, 7 * 1024 * kMiB, {"none", "checkpoint:cheap"});
-  other.fails("none", Outcome::device_oom);
+  other.fails("none", TrialOutcome::device_oom);
   CHECK(other.run() == std::vector<std::string>{"none", "checkpoint:cheap"});
 }
 
 const std::vector<std::string> kFallback = {"checkpoint:full+states=host", "states=host,outside=host"};
 
 TEST_CASE("the fallback runs if the device has no room for the others, but for trainings that it does not go with") {
-  const auto run = [](const char* optimizer, Outcome outcome) {
+  const auto run = [](const char* optimizer, TrialOutcome outcome) {
     PaperSweep sweep(50, 7 * 1024 * kMiB, {"none", "checkpoint:full"});
     sweep.fallback = kFallback;
     sweep.training.optimizer = optimizer;
@@ -328,18 +328,18 @@ TEST_CASE("the fallback runs if the device has no room for the others, but for t
     sweep.fails(kFallback[0], outcome);
     return sweep.run();
   };
-  CHECK(run("adamw", Outcome::device_oom) ==
+  CHECK(run("adamw", TrialOutcome::device_oom) ==
         std::vector<std::string>{"none", "checkpoint:full", kFallback[0], kFallback[1]});
-  CHECK(run("paged_adamw_8bit", Outcome::device_oom).size() == 2);
-  CHECK(run("adamw", Outcome::nan).size() == 2);
+  CHECK(run("paged_adamw_8bit", TrialOutcome::device_oom).size() == 2);
+  CHECK(run("adamw", TrialOutcome::nan).size() == 2);
   PaperSweep small(50, 7 * 1024 * kMiB, {"none"});  // the model has fewer blocks than the first needs
   small.fallback = {"checkpoint:every=9+states=host", kFallback[1]};
-  for (const std::string& name : {std::string("none"), kFallback[1]}) small.fails(name, Outcome::device_oom);
+  for (const std::string& name : {std::string("none"), kFallback[1]}) small.fails(name, TrialOutcome::device_oom);
   CHECK(small.run() == std::vector<std::string>{"none", kFallback[1]});
   CHECK(small.recorded == std::vector<std::string>{"none", kFallback[1]});
   PaperSweep fits(50, 7 * 1024 * kMiB, {"none", "checkpoint:full"});
   fits.fallback = kFallback;
-  fits.fails("none", Outcome::device_oom);
+  fits.fails("none", TrialOutcome::device_oom);
   fits.forget_costs();
   CHECK(fits.run() == std::vector<std::string>{"none", "checkpoint:full"});
 }
@@ -348,7 +348,7 @@ TEST_CASE("a plan is made from costs of the fallback if the device has no room f
   PaperSweep sweep(50, 4 * 1024 * kMiB);
   sweep.record_parameters();
   sweep.fallback = kFallback;
-  for (const char* name : {"none", "checkpoint:full"}) sweep.fails(name, Outcome::device_oom);
+  for (const char* name : {"none", "checkpoint:full"}) sweep.fails(name, TrialOutcome::device_oom);
   const std::vector<std::string> names = sweep.run();
   CHECK(sweep.recorded == std::vector<std::string>{"none", "checkpoint:full", kFallback[0]});
   REQUIRE(sweep.plans.size() == 1);
@@ -368,7 +368,7 @@ TEST_CASE("without a budget the fallback runs once, at settings where nothing el
   for (const TrialProposal& proposal : proposer->next(tried)) {
     const bool is_first = proposal.setting == 0 && proposal.name == "checkpoint:full";
     tried.push_back({proposal.name, proposal.setting, {}, {}});
-    tried.back().measurement.outcome = is_first ? Outcome::ok : Outcome::device_oom;
+    tried.back().measurement.outcome = is_first ? TrialOutcome::ok : TrialOutcome::device_oom;
   }
   REQUIRE(tried.size() == 4);
   const auto more = proposer->next(tried);

@@ -10,7 +10,7 @@ namespace memtune::planned_commands_test {
 
 using namespace memtune;
 using namespace memtune::sweep;
-using memtune::result::Outcome;
+using memtune::result::TrialOutcome;
 
 namespace {
 
@@ -22,7 +22,7 @@ struct Chosen {
   size_t calls = 0;
 
   explicit Chosen(const std::string& script) : bench(script) {
-    bench.settings.choose = [this](std::span<const SweepTrial>, CommandVariantsRecord& sweep) {
+    bench.settings.choose = [this](std::span<const SweepTrialAndMeasurement>, CommandSweepRecord& sweep) {
       if (calls == 0) {
         sweep.native = "native";
         CommandVariant variant = sweep.variants.front();
@@ -34,7 +34,7 @@ struct Chosen {
       return std::optional(calls < choices.size() ? choices[calls++] : std::vector<std::string>());
     };
   }
-  SweepResult run() {
+  SweepRecordAndReport run() {
     calls = 0;
     return bench.run();
   }
@@ -51,11 +51,11 @@ constexpr char kPlanned[] =
 TEST_CASE("only chosen variants run and the report has those with and without a plan") {
   Chosen chosen(kPlanned);
   chosen.choices = {{"ms=20"}, {"ms=10", "plan:1 GiB"}};
-  const SweepResult result = chosen.run();
+  const SweepRecordAndReport result = chosen.run();
   CHECK(chosen.bench.starts() == "20\n10\n20\nPLAN = 1\n");
   REQUIRE(result.report.rows.size() == 3);
-  const result::TrialRow& planned = row(result, "plan:1 GiB");
-  CHECK(planned.measurement.outcome == Outcome::ok);
+  const result::TrialResultRow& planned = row(result, "plan:1 GiB");
+  CHECK(planned.measurement.outcome == TrialOutcome::ok);
   CHECK(planned.measurement.losses.compared);
   CHECK(test::slurp(planned.python) == "PLAN = 1\n");
   CHECK(row(result, "ms=10").python == "");
@@ -87,8 +87,8 @@ TEST_CASE("a variant that trains without its plan or cannot apply it is an error
       "compiled\"}' >>$MEMTUNE_ATTACH/$$.jsonl; exit 0; }; " +
       std::string(kTrains));
   refused.choices = {{"ms=20", "plan:1 GiB"}};
-  const SweepResult result = refused.run();
-  CHECK(row(result, "plan:1 GiB").measurement.outcome == Outcome::error);
+  const SweepRecordAndReport result = refused.run();
+  CHECK(row(result, "plan:1 GiB").measurement.outcome == TrialOutcome::error);
   CHECK(row(result, "plan:1 GiB").measurement.reason == "the plan cannot be applied: it is compiled");
   CHECK(result.report.recommendation.strategy == "ms=20");
 }
@@ -97,14 +97,14 @@ TEST_CASE("a signal while variants are chosen ends the sweep and keeps its resul
   Chosen chosen(kPlanned);
   chosen.choices = {{"ms=20"}, {}};
   const auto choose = chosen.bench.settings.choose;
-  chosen.bench.settings.choose = [&](std::span<const SweepTrial> tried, CommandVariantsRecord& sweep) {
+  chosen.bench.settings.choose = [&](std::span<const SweepTrialAndMeasurement> tried, CommandSweepRecord& sweep) {
     if (!tried.empty()) {
       { const process::InterruptScope within; }  // as a sweep within the callback has
       ::raise(SIGINT);
     }
     return choose(tried, sweep);
   };
-  const SweepResult result = chosen.run();
+  const SweepRecordAndReport result = chosen.run();
   CHECK(result.interrupted);
   CHECK(result.report.rows.size() == 1);
 }

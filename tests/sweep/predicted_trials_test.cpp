@@ -49,7 +49,7 @@ struct Bench : test::SweepBench {
     const auto make = [&](const CandidateStrategiesAndPlans&, const std::vector<InspectedModelAtShape>& points) {
       return std::make_unique<Foretelling>(points, predicted);
     };
-    const SweepResult result = run_sweep(settings, listener, make);
+    const SweepRecordAndReport result = run_sweep(settings, listener, make);
     REQUIRE(result.report.rows.size() == 2);
     CHECK_FALSE(result.report.rows[0].predicted);
     return result.report.rows[1].predicted;

@@ -8,7 +8,7 @@
 
 #include "core/base/file.h"
 #include "core/record/trace/file.h"
-#include "core/record/trace/step_time_breakdown.h"
+#include "core/record/trace/step_device_time_breakdown.h"
 #include "core/sweep/ranks/rank_trials.h"
 #include "tests/support/run_program.h"
 namespace memtune::sweep::rank_traces_test {

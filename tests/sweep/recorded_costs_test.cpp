@@ -18,14 +18,14 @@ struct RankCosts {
   test::ScratchFolder folder;
 
   void write(int rank, int64_t more_bytes, int ranks = 3, int said = -1) {
-    plan::RecordedOpCosts costs = test::step_of(program, test::decoder_ms(program));
+    plan::RecordedStepCosts costs = test::step_of(program, test::decoder_ms(program));
     costs.sharding.ranks = ranks;
     costs.sharding.rank = said < 0 ? rank : said;
     costs.sharding.units = {{"layers.0", 64, 1}};
     for (auto& moment : costs.moments) moment.peak_bytes += more_bytes;
     write_file(costs_of_rank(folder.path / "costs.json", rank), nlohmann::json(costs).dump());
   }
-  std::optional<plan::RecordedOpCosts> read() { return read_costs(folder.path, program); }
+  std::optional<plan::RecordedStepCosts> read() { return read_costs(folder.path, program); }
   std::string why() {
     std::string why;
     CHECK_FALSE(read_costs(folder.path, program, &why).has_value());

@@ -30,8 +30,8 @@ constexpr const char* kWords = "profile --model tiny";
 constexpr uid_t kOtherUser = 65534;
 
 // Ranks that a launcher started. 0.0.0.0 is this machine, but not a name for the loopback device.
-launch::LaunchInfo launch_of(int rank, int port, const std::string& secret, int size = 2) {
-  launch::LaunchInfo launch{"torchrun", rank, size, 0, 1, "0.0.0.0", port, ""};
+launch::LauncherRankEnvironment launch_of(int rank, int port, const std::string& secret, int size = 2) {
+  launch::LauncherRankEnvironment launch{"torchrun", rank, size, 0, 1, "0.0.0.0", port, ""};
   launch.secret = secret;
   return launch;
 }
@@ -40,7 +40,8 @@ int free_port() { return launch::TcpListener(true, 0).port(); }
 
 // Rank 0 in a thread.
 struct Coordinator {
-  explicit Coordinator(const launch::LaunchInfo& of, std::chrono::milliseconds timeout = 10s) : launch(of) {
+  explicit Coordinator(const launch::LauncherRankEnvironment& of, std::chrono::milliseconds timeout = 10s)
+      : launch(of) {
     workers = std::async(std::launch::async, [this, timeout] {
       return accept_workers(launch, {kWords, timeout, [this](const std::string& line) { notes.push_back(line); }});
     });
@@ -52,12 +53,13 @@ struct Coordinator {
     return false;
   }
 
-  launch::LaunchInfo launch;
+  launch::LauncherRankEnvironment launch;
   std::vector<std::string> notes;  // to be read after workers.get()
   std::future<std::unique_ptr<WorkerCoordinator>> workers;
 };
 
-std::unique_ptr<JsonMessageConnection> join(const launch::LaunchInfo& launch, std::chrono::milliseconds timeout = 10s) {
+std::unique_ptr<JsonMessageConnection> join(const launch::LauncherRankEnvironment& launch,
+                                            std::chrono::milliseconds timeout = 10s) {
   return join_coordinator(launch, {kWords, timeout});
 }
 
@@ -225,7 +227,7 @@ TEST_CASE("on one machine only processes of the same user are accepted, by eithe
     CHECK(launch::is_of_this_user(launch::accept_now(listener.get()).get()));
   }
   const int port = free_port();
-  launch::LaunchInfo launch = launch_of(0, port, "");
+  launch::LauncherRankEnvironment launch = launch_of(0, port, "");
   launch.local_size = launch.size;
   Coordinator coordinator(launch);
   launch.rank = 1;

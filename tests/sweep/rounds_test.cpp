@@ -11,7 +11,7 @@ namespace memtune::sweep_rounds_test {
 
 using namespace memtune;
 using namespace memtune::sweep;
-using memtune::result::Outcome;
+using memtune::result::TrialOutcome;
 
 namespace {
 
@@ -19,18 +19,20 @@ struct Turns : test::SweepBench {
   Turns() : SweepBench({"none", "checkpoint:full"}, 3) {}
 };
 
-const result::Measurement& second(const SweepResult& result) { return result.report.rows.at(1).measurement; }
+const result::TrialMeasurement& second(const SweepRecordAndReport& result) {
+  return result.report.rows.at(1).measurement;
+}
 
 }  // namespace
 
 TEST_CASE("every trial runs in every round and only the first round checks gradients and traces") {
   Turns turns;
-  const SweepResult result = turns.run();
+  const SweepRecordAndReport result = turns.run();
   CHECK(turns.starts() ==
         "inspect\nnone\ncheckpoint:full\nnone again\ncheckpoint:full again\nnone again\ncheckpoint:full again\n");
   CHECK(turns.listener.runs == 6);
   REQUIRE(second(result).rounds.size() == 3);
-  for (const result::SweepRoundMeasurement& round : second(result).rounds) {
+  for (const result::TrialRoundTimesAndMachineLoad& round : second(result).rounds) {
     CHECK(round.base == "none");
     CHECK(round.base_ms == 100);
     CHECK(round.step_ms.median == 125);
@@ -75,7 +77,7 @@ TEST_CASE("a strategy that is added later is measured in turns with a new baseli
   turns.starts();
   turns.settings.strategies.emplace_back("offload:stream");
   turns.settings.rounds = 2;
-  const SweepResult result = turns.run();
+  const SweepRecordAndReport result = turns.run();
   CHECK(turns.starts() == "none again\noffload:stream\nnone again\noffload:stream again\n");
   CHECK(result.report.rows.at(0).measurement.rounds.size() == 3);  // it keeps its own rounds
   CHECK(result.report.rows.at(2).measurement.rounds.at(1).base_ms == 100);
@@ -84,7 +86,7 @@ TEST_CASE("a strategy that is added later is measured in turns with a new baseli
 TEST_CASE("the first strategy that works is the baseline if none runs out of memory") {
   Turns turns;
   turns.settings.strategies = {"none", "offload:stream", "checkpoint:full"};
-  const SweepResult result = turns.run("none=device_oom");
+  const SweepRecordAndReport result = turns.run("none=device_oom");
   CHECK(turns.starts() ==
         "inspect\nnone\noffload:stream\ncheckpoint:full\noffload:stream again\ncheckpoint:full again\n"
         "offload:stream again\ncheckpoint:full again\n");
@@ -101,7 +103,7 @@ TEST_CASE("a trial is measured again if the baseline is another strategy") {
   turns.run();
   turns.starts();
   turns.settings.strategies = {"checkpoint:full", "none"};
-  const SweepResult result = turns.run();
+  const SweepRecordAndReport result = turns.run();
   CHECK(turns.starts() == "none\ncheckpoint:full again\nnone again\ncheckpoint:full again\n");
   CHECK(second(result).rounds.at(0).base == "none");
   CHECK(second(result).gradients.against == "");  // it wrote the reference
@@ -109,9 +111,9 @@ TEST_CASE("a trial is measured again if the baseline is another strategy") {
 
 TEST_CASE("a trial that fails in a later round is failed with the round and runs no further round") {
   Turns turns;
-  const SweepResult result = turns.run("checkpoint:full again=crash");
+  const SweepRecordAndReport result = turns.run("checkpoint:full again=crash");
   CHECK(turns.starts() == "inspect\nnone\ncheckpoint:full\nnone again\ncheckpoint:full again\nnone again\n");
-  CHECK(second(result).outcome == Outcome::crash);
+  CHECK(second(result).outcome == TrialOutcome::crash);
   CHECK(second(result).reason.ends_with("(in round 2)"));
   CHECK(result.report.recommendation.strategy == "none");
 }
@@ -120,7 +122,7 @@ TEST_CASE("a trial without effect gives the reason from the facts of its setting
   Turns turns;
   turns.settings.strategies = {"none", "offload:stream"};
   turns.settings.request.training.batch = 1;  // outputs of 512 KiB
-  const SweepResult result = turns.run("offload:stream=idle");
+  const SweepRecordAndReport result = turns.run("offload:stream=idle");
   CHECK(second(result).no_effect ==
         "equal to none: nothing was offloaded; every activation is below min=1MiB; min=256KiB would offload 8 MiB");
   CHECK(turns.run().report.rows.at(0).measurement.no_effect == "");
@@ -130,8 +132,9 @@ TEST_CASE("a composed strategy gives the reason why one of its parts has no effe
   Turns turns;
   turns.settings.strategies = {"none", "checkpoint:every=2", "checkpoint:every=2+offload:stream"};
   turns.settings.request.training.batch = 1;  // outputs of 512 KiB
-  const SweepResult result = turns.run("checkpoint:every=2=recomputes;checkpoint:every=2+offload:stream=recomputes");
-  const result::TrialRow& row = result.report.rows.at(2);
+  const SweepRecordAndReport result =
+      turns.run("checkpoint:every=2=recomputes;checkpoint:every=2+offload:stream=recomputes");
+  const result::TrialResultRow& row = result.report.rows.at(2);
   CHECK(row.measurement.no_effect ==
         "equal to checkpoint:every=2: nothing was offloaded; every activation is below min=1MiB; min=256KiB would "
         "offload 5 MiB");

@@ -18,7 +18,7 @@ namespace memtune::run_folder_test {
 
 using namespace memtune;
 using namespace memtune::sweep;
-using memtune::result::Outcome;
+using memtune::result::TrialOutcome;
 namespace fs = std::filesystem;
 
 namespace {
@@ -63,7 +63,7 @@ TEST_CASE("a link in the place of a log or a plan is not written through") {
     CAPTURE(name);
     fs::remove(trial / name);
     fs::create_symlink(bench.mine, trial / name);
-    bench.settings.reuse = ReusePolicy::nothing;
+    bench.settings.reuse = EarlierTrialReusePolicy::nothing;
     if (std::string(name) == "log.txt") CHECK_NOTHROW(bench.run());
     if (std::string(name) == "plan.json") CHECK_THROWS_AS(bench.run(), IoError);
   }
@@ -91,7 +91,7 @@ TEST_CASE("a named pipe in the place of a file ends the sweep instead of blockin
 
 TEST_CASE("the folder of a trial in the journal must be below trials/") {
   Bench bench;
-  const SweepResult first = bench.run();
+  const SweepRecordAndReport first = bench.run();
   const fs::path outside = bench.folder.path / "outside";
   fs::create_directories(outside);
   for (const char* file : {"measurement.json", "trace.mttrace", "plan.json"}) write_file(outside / file, "mine");
@@ -101,7 +101,7 @@ TEST_CASE("the folder of a trial in the journal must be below trials/") {
     append_file(bench.run_path / "journal.jsonl", journal_line(record.dump()));
     CHECK_FALSE(is_trial_folder(name));
   }
-  bench.settings.reuse = ReusePolicy::nothing;
+  bench.settings.reuse = EarlierTrialReusePolicy::nothing;
   CHECK(bench.run().record.trials[0].folder == "trials/1-none");
   for (const char* file : {"measurement.json", "trace.mttrace", "plan.json"})
     CHECK(read_file(outside / file) == "mine");
@@ -169,11 +169,11 @@ TEST_CASE("temporary files of dead processes are removed and all other files are
 
 TEST_CASE("trials with a transient failure run again and other failed trials do not") {
   Bench bench;
-  CHECK(bench.run("checkpoint:full=killed").report.rows[1].measurement.outcome != Outcome::ok);
+  CHECK(bench.run("checkpoint:full=killed").report.rows[1].measurement.outcome != TrialOutcome::ok);
   bench.starts();
-  CHECK(bench.run("checkpoint:full=disk_full").report.rows[1].measurement.outcome == Outcome::disk_full);
+  CHECK(bench.run("checkpoint:full=disk_full").report.rows[1].measurement.outcome == TrialOutcome::disk_full);
   CHECK(bench.starts() == "none again\ncheckpoint:full\n");
-  CHECK(bench.run("checkpoint:full=crash").report.rows[1].measurement.outcome == Outcome::crash);
+  CHECK(bench.run("checkpoint:full=crash").report.rows[1].measurement.outcome == TrialOutcome::crash);
   CHECK(bench.starts() == "none again\ncheckpoint:full\n");
   bench.run();
   CHECK(bench.starts() == "");
@@ -236,9 +236,9 @@ TEST_CASE("after any failed write a sweep reports the error or works and the nex
     struck = files.struck;
     bench.settings.files = nullptr;
     REQUIRE(bench.run().report.rows.size() == 2);
-    for (const result::TrialRow& row : bench.run().report.rows) {
+    for (const result::TrialResultRow& row : bench.run().report.rows) {
       CAPTURE(row.measurement.reason);
-      CHECK(row.measurement.outcome == Outcome::ok);
+      CHECK(row.measurement.outcome == TrialOutcome::ok);
     }
     fs::remove_all(bench.run_path);
   }

@@ -25,7 +25,7 @@ struct Bench : test::SweepBench {
            second = folder.path / "memtune-runs/second";
   explicit Bench(int rounds = 1) : SweepBench({"none", "checkpoint:full"}, rounds) {}
 
-  SweepResult run_in(const fs::path& run_folder, const std::string& behaviour = "") {
+  SweepRecordAndReport run_in(const fs::path& run_folder, const std::string& behaviour = "") {
     settings.directory = run_folder;
     settings.other_runs = runs_beside(run_folder);
     return run(behaviour);
@@ -84,22 +84,22 @@ TEST_CASE("a folder or file of another program in the place of the link is refus
 
 TEST_CASE("a second question takes over what the first has measured") {
   Bench bench(2);
-  const SweepResult first = bench.run_in(bench.first);
+  const SweepRecordAndReport first = bench.run_in(bench.first);
   CHECK(bench.starts() == "inspect\nnone\ncheckpoint:full\nnone again\ncheckpoint:full again\n");
   bench.settings.strategies = {"none", "checkpoint:full", "offload:stream"};
-  const SweepResult second = bench.run_in(bench.second);
+  const SweepRecordAndReport second = bench.run_in(bench.second);
   const std::string starts = bench.starts();
   CHECK(starts.find("inspect") == std::string::npos);
   CHECK(starts.find("checkpoint:full") == std::string::npos);
   CHECK(starts.find("offload:stream\n") != std::string::npos);
   REQUIRE(second.report.rows.size() == 3);
   for (size_t i = 0; i < 2; ++i) {
-    const result::Measurement &a = first.report.rows[i].measurement, &b = second.report.rows[i].measurement;
+    const result::TrialMeasurement &a = first.report.rows[i].measurement, &b = second.report.rows[i].measurement;
     CHECK(a.step_ms.samples == b.step_ms.samples);
     CHECK(a.rounds.size() == b.rounds.size());
     CHECK(fs::exists(bench.second / b.trace));
   }
-  bench.settings.reuse = ReusePolicy::nothing;
+  bench.settings.reuse = EarlierTrialReusePolicy::nothing;
   bench.run_in(bench.folder.path / "memtune-runs/third");
   CHECK(bench.starts().find("checkpoint:full\n") != std::string::npos);
 }

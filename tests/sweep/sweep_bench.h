@@ -32,7 +32,7 @@ struct SweepBench {
   ScratchFolder folder;
   Variable trial{"MEMTUNE_TRIAL", fake_trial()};
   Variable log{"FAKE_TRIAL_LOG", (folder.path / "starts").string()};
-  sweep::SweepSettings settings;
+  sweep::EngineSweepSettings settings;
   Listener listener;
 
   explicit SweepBench(std::vector<std::string> strategies, int rounds = 1) {
@@ -45,7 +45,7 @@ struct SweepBench {
   }
 
   // `behaviour` is the value of FAKE_TRIAL.
-  sweep::SweepResult run(const std::string& behaviour = "") {
+  sweep::SweepRecordAndReport run(const std::string& behaviour = "") {
     const Variable rules("FAKE_TRIAL", behaviour);
     return sweep::run_sweep(settings, listener);
   }

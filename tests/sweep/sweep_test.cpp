@@ -18,7 +18,7 @@ namespace memtune::sweep_test {
 
 using namespace memtune;
 using namespace memtune::sweep;
-using memtune::result::Outcome;
+using memtune::result::TrialOutcome;
 
 namespace {
 
@@ -30,7 +30,7 @@ struct Bench : test::SweepBench {
 
 TEST_CASE("the baseline runs first and the others follow in the given order") {
   Bench bench;
-  const SweepResult result = bench.run();
+  const SweepRecordAndReport result = bench.run();
   CHECK(bench.starts() == "inspect\nnone\ncheckpoint:full\noffload:stream\n");
   REQUIRE(result.report.rows.size() == 3);
   CHECK(result.report.rows[1].measurement.strategy == "checkpoint:full");
@@ -51,9 +51,9 @@ TEST_CASE("the process of each trial is started as the one before it ends") {
 
 TEST_CASE("a repeated sweep runs no trial and no inspection") {
   Bench bench;
-  const SweepResult first = bench.run();
+  const SweepRecordAndReport first = bench.run();
   bench.starts();
-  const SweepResult second = bench.run();
+  const SweepRecordAndReport second = bench.run();
   CHECK(bench.starts() == "");
   CHECK(second.report.recommendation.reason == first.report.recommendation.reason);
   CHECK(second.report.rows.size() == 3);
@@ -66,7 +66,7 @@ TEST_CASE("a trial without an end in the journal runs again in its own folder") 
   const auto journal = bench.settings.directory / "journal.jsonl";
   const std::string text = read_file(journal);
   write_file(journal, text.substr(0, text.size() - 20));  // as if cut in the last record
-  const SweepResult result = bench.run();
+  const SweepRecordAndReport result = bench.run();
   CHECK(bench.starts() == "none again\noffload:stream\n");
   CHECK(result.report.rows[2].measurement.plan == "trials/3-offload-stream/plan.json");
 }
@@ -115,17 +115,17 @@ TEST_CASE("the baseline runs again if one bit of its reference has changed") {
 
 TEST_CASE("the baseline writes its gradients when those of a trial have other bits") {
   Bench bench;
-  const SweepResult result = bench.run("checkpoint:full=differs");
+  const SweepRecordAndReport result = bench.run("checkpoint:full=differs");
   CHECK(bench.starts().find("none\ncheckpoint:full\nnone gradients\ncheckpoint:full\n") != std::string::npos);
-  CHECK(result.report.rows[1].measurement.outcome == Outcome::mismatch);
+  CHECK(result.report.rows[1].measurement.outcome == TrialOutcome::mismatch);
   CHECK_FALSE(result.report.rows[1].measurement.gradients.undecided);
   CHECK(plan::read_reference(bench.reference()).has_gradients);
 }
 
 TEST_CASE("a trial stays undecided if the baseline fails at writing its gradients") {
   Bench bench;
-  const SweepResult result = bench.run("checkpoint:full=differs;none gradients=crash");
-  CHECK(result.report.rows[1].measurement.outcome == Outcome::error);
+  const SweepRecordAndReport result = bench.run("checkpoint:full=differs;none gradients=crash");
+  CHECK(result.report.rows[1].measurement.outcome == TrialOutcome::error);
   CHECK(result.report.rows[1].measurement.gradients.undecided);
 }
 
@@ -164,7 +164,7 @@ TEST_CASE("other settings give other trials and the old ones stay") {
   bench.run();
   bench.starts();
   bench.settings.request.training.steps = 3;
-  const SweepResult result = bench.run();
+  const SweepRecordAndReport result = bench.run();
   CHECK(bench.starts() == "inspect\nnone\ncheckpoint:full\noffload:stream\n");
   CHECK(result.report.rows.size() == 3);
   CHECK(result.report.rows[0].measurement.step_ms.samples.size() == 3);
@@ -175,17 +175,17 @@ TEST_CASE("other settings give other trials and the old ones stay") {
 
 TEST_CASE("failures are rows with reasons and the sweep continues") {
   Bench bench;
-  const SweepResult result = bench.run("none=device_oom;checkpoint:full=crash");
+  const SweepRecordAndReport result = bench.run("none=device_oom;checkpoint:full=crash");
   const auto& rows = result.report.rows;
-  CHECK(rows[0].measurement.outcome == Outcome::device_oom);
-  CHECK(rows[1].measurement.outcome == Outcome::crash);
+  CHECK(rows[0].measurement.outcome == TrialOutcome::device_oom);
+  CHECK(rows[1].measurement.outcome == TrialOutcome::crash);
   CHECK(rows[1].measurement.trace == "");
-  CHECK(rows[2].measurement.outcome == Outcome::ok);
+  CHECK(rows[2].measurement.outcome == TrialOutcome::ok);
   CHECK(result.report.recommendation.strategy == "offload:stream");
   bench.starts();
   bench.run();
   CHECK(bench.starts() == "");
-  bench.settings.reuse = ReusePolicy::worked;
+  bench.settings.reuse = EarlierTrialReusePolicy::worked;
   CHECK(bench.run().report.recommendation.strategy == "none");
   CHECK(bench.starts() == "none\ncheckpoint:full\noffload:stream again\n");  // now compared with none
 }
@@ -222,8 +222,8 @@ TEST_CASE("a model that the trial rejects is a usage error and a failed inspecti
 
 TEST_CASE("a usage error after a trial has worked fails only its own row") {
   Bench bench;
-  const SweepResult result = bench.run("offload:stream=usage");
-  CHECK(result.report.rows[2].measurement.outcome == Outcome::error);
+  const SweepRecordAndReport result = bench.run("offload:stream=usage");
+  CHECK(result.report.rows[2].measurement.outcome == TrialOutcome::error);
   CHECK(result.report.rows[2].measurement.reason == "the model rejects the input");
 }
 
@@ -231,7 +231,7 @@ TEST_CASE("each batch size has its own baseline") {
   Bench bench;
   bench.settings.strategies = {"none", "checkpoint:full"};
   bench.settings.batches = {1, 2};
-  const SweepResult result = bench.run();
+  const SweepRecordAndReport result = bench.run();
   CHECK(bench.starts() == "inspect\ninspect\nnone\ncheckpoint:full\nnone\ncheckpoint:full\n");
   REQUIRE(result.report.rows.size() == 4);
   CHECK(result.report.rows[2].batch == 2);
@@ -267,7 +267,7 @@ TEST_CASE("a batch size that cannot be inspected uses the plans of the first and
   Bench bench;
   bench.settings.strategies = {"none", "checkpoint:full"};
   bench.settings.batches = {1, 3};
-  const SweepResult result = bench.run("inspect-b3=usage");
+  const SweepRecordAndReport result = bench.run("inspect-b3=usage");
   CHECK(result.report.rows.size() == 4);
   CHECK(
       bench.listener.notes ==
@@ -306,9 +306,9 @@ TEST_CASE("under a budget on a GPU all but the baseline run as on a device of th
 TEST_CASE("a trial that runs out of memory in pieces runs again with expandable segments") {
   Bench bench;
   bench.settings.rounds = 2;
-  const SweepResult result = bench.run("checkpoint:full=in-pieces;checkpoint:full again=in-pieces");
-  const result::Measurement& full = result.report.rows[1].measurement;
-  CHECK(full.outcome == Outcome::ok);
+  const SweepRecordAndReport result = bench.run("checkpoint:full=in-pieces;checkpoint:full again=in-pieces");
+  const result::TrialMeasurement& full = result.report.rows[1].measurement;
+  CHECK(full.outcome == TrialOutcome::ok);
   CHECK(full.allocator == "expandable_segments:True");
   CHECK(full.rounds.size() == 2);
   CHECK(result.report.rows[0].measurement.allocator == "");
@@ -317,7 +317,7 @@ TEST_CASE("a trial that runs out of memory in pieces runs again with expandable 
         "checkpoint:full again\noffload:stream again\n");
   Bench set;
   const test::Variable environment("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:False");
-  CHECK(set.run("checkpoint:full=in-pieces").report.rows[1].measurement.outcome == Outcome::device_oom);
+  CHECK(set.run("checkpoint:full=in-pieces").report.rows[1].measurement.outcome == TrialOutcome::device_oom);
 }
 
 TEST_CASE("8-bit AdamW takes one byte per element and moment and float32 for embeddings") {
@@ -356,9 +356,9 @@ TEST_CASE("a second sweep in a folder in use is refused") {
 
 namespace {
 
-plan::PlanFile plan_file(const Bench& bench, const std::string& name, const std::string& text) {
+plan::HandWrittenPlanFile plan_file(const Bench& bench, const std::string& name, const std::string& text) {
   std::ofstream(bench.folder.path / name) << text;
-  return plan::PlanFile(bench.folder.path / name);
+  return plan::HandWrittenPlanFile(bench.folder.path / name);
 }
 
 const std::string kPlan = R"({"version": 1, "rules": [{"op": "silu", "outputs": "host"}]})";
@@ -369,7 +369,7 @@ TEST_CASE("a strategy in two spellings is one trial and one note says so") {
   Bench bench;
   bench.settings.strategies = {"offload:stream, keep_last = 2,fraction=0.40", "none",
                                "offload:stream,fraction=0.4,keep_last=2", "none"};
-  const SweepResult result = bench.run();
+  const SweepRecordAndReport result = bench.run();
   CHECK(bench.starts() == "inspect\nnone\noffload:stream,fraction=0.4,keep_last=2\n");
   CHECK(bench.listener.notes ==
         std::vector<std::string>{"'offload:stream, keep_last = 2,fraction=0.40' and 'offload:stream,fraction=0.4,"
@@ -390,7 +390,7 @@ class Halving : public TrialProposer {
 
   std::vector<TrialProposal> next(std::span<const FinishedProposal> tried) override {
     rows_.push_back(tried.size());
-    if (!tried.empty() && tried.back().measurement.outcome != Outcome::ok) return {};
+    if (!tried.empty() && tried.back().measurement.outcome != TrialOutcome::ok) return {};
     const auto strategy = plan::Strategy::parse("offload:stream,fraction=" + std::to_string(share_));
     share_ /= 2;
     return {{to_string(strategy), 0, plan::make_plan(strategy, settings_[0].facts.program)}};
@@ -416,7 +416,7 @@ TEST_CASE("a proposer is called again with all measurements until it proposes no
     const test::Variable rules("FAKE_TRIAL", "offload:stream,fraction=0.25=device_oom");
     return run_sweep(bench.settings, bench.listener, halving);
   };
-  const SweepResult result = sweep();
+  const SweepRecordAndReport result = sweep();
   CHECK(bench.starts() == "inspect\noffload:stream\noffload:stream,fraction=0.5\noffload:stream,fraction=0.25\n");
   CHECK(Halving::rows_ == std::vector<size_t>{0, 1, 2, 3});
   CHECK(bench.listener.proposed == std::vector<size_t>{1, 2, 3});
@@ -445,7 +445,7 @@ TEST_CASE("a proposer that repeats itself ends the sweep") {
 TEST_CASE("a plan file is tried last as a strategy with its own name") {
   Bench bench;
   bench.settings.plans = {plan_file(bench, "mine.json", kPlan)};
-  const SweepResult result = bench.run();
+  const SweepRecordAndReport result = bench.run();
   CHECK(bench.starts() == "inspect\nnone\ncheckpoint:full\noffload:stream\nmine\n");
   CHECK(result.report.rows[3].measurement.strategy == "mine");
   CHECK(result.report.rows[3].measurement.plan == "trials/4-mine/plan.json");

@@ -16,7 +16,7 @@ using namespace std::chrono_literals;
 namespace memtune::sweep::trial_group_test {
 namespace {
 
-using result::Outcome;
+using result::TrialOutcome;
 
 struct Group {
   test::ScratchFolder folder;
@@ -47,8 +47,8 @@ struct Group {
 TEST_CASE("ranks give one measurement and each has its own request and log and reference") {
   Group group;
   const TrialAnswer answer = group.run("");
-  REQUIRE(std::holds_alternative<result::Measurement>(answer));
-  CHECK(std::get<result::Measurement>(answer).ranks.size() == 3);
+  REQUIRE(std::holds_alternative<result::TrialMeasurement>(answer));
+  CHECK(std::get<result::TrialMeasurement>(answer).ranks.size() == 3);
   const std::string starts = test::slurp(group.folder.path / "starts");
   for (const char* name : {"none\n", "none rank 1\n", "none rank 2\n"}) CHECK(starts.find(name) != std::string::npos);
   for (const char* name : {"log.txt", "log-rank1.txt", "request-rank2.json", "reference.bin", "reference-rank2.bin"})
@@ -62,15 +62,15 @@ TEST_CASE("ranks give one measurement and each has its own request and log and r
 TEST_CASE("a trial with one rank is like any other trial") {
   Group group;
   const TrialAnswer answer = group.run("", 1);
-  REQUIRE(std::holds_alternative<result::Measurement>(answer));
-  CHECK(std::get<result::Measurement>(answer).ranks.empty());
+  REQUIRE(std::holds_alternative<result::TrialMeasurement>(answer));
+  CHECK(std::get<result::TrialMeasurement>(answer).ranks.empty());
   CHECK_FALSE(std::filesystem::exists(group.folder.path / "request-rank0.json"));
 }
 
 TEST_CASE("all ranks end if one fails and the reason is that rank's") {
   const auto start = std::chrono::steady_clock::now();
   const ProcessFailure crash = Group().failure("none=loses;none rank 1=crash;none rank 2=sleep");
-  CHECK(crash.outcome == Outcome::crash);
+  CHECK(crash.outcome == TrialOutcome::crash);
   CHECK(crash.reason.starts_with("rank 1: SIGSEGV (Segmentation fault) in phase measure, step 1 of 5"));
   CHECK(Group().failure("none=sleep;none rank 1=sleep;none rank 2=error").reason == "rank 2: an unplanned error");
   CHECK(std::chrono::steady_clock::now() - start < 10s);
@@ -78,21 +78,21 @@ TEST_CASE("all ranks end if one fails and the reason is that rank's") {
 
 TEST_CASE("out of memory on one rank is the result of the group") {
   const TrialAnswer answer = Group().run("none=loses;none rank 1=device_oom;none rank 2=loses");
-  REQUIRE(std::holds_alternative<result::Measurement>(answer));
-  CHECK(std::get<result::Measurement>(answer).outcome == Outcome::device_oom);
-  CHECK(std::get<result::Measurement>(answer).reason == "rank 1: asked for 2 GiB, 1 GiB free");
+  REQUIRE(std::holds_alternative<result::TrialMeasurement>(answer));
+  CHECK(std::get<result::TrialMeasurement>(answer).outcome == TrialOutcome::device_oom);
+  CHECK(std::get<result::TrialMeasurement>(answer).reason == "rank 1: asked for 2 GiB, 1 GiB free");
 }
 
 TEST_CASE("a killed rank is reported and not the ranks that lost it") {
   const ProcessFailure failure = Group().failure("none=loses;none rank 1=loses;none rank 2=killed");
   CHECK(failure.reason.starts_with("rank 2: "));
-  CHECK((failure.outcome == Outcome::killed || failure.outcome == Outcome::host_oom));
+  CHECK((failure.outcome == TrialOutcome::killed || failure.outcome == TrialOutcome::host_oom));
 }
 
 TEST_CASE("a rank that others wait for is ended and named with the collective") {
   const auto start = std::chrono::steady_clock::now();
   const ProcessFailure failure = Group().failure("none=waits;none rank 1=hang;none rank 2=waits");
-  CHECK(failure.outcome == Outcome::timeout);
+  CHECK(failure.outcome == TrialOutcome::timeout);
   CHECK(failure.reason ==
         "rank 1 did not arrive: somebody waited in the all-gather of h.0, in phase measure, step 1 of 5");
   CHECK(std::chrono::steady_clock::now() - start < 5s);
@@ -100,13 +100,13 @@ TEST_CASE("a rank that others wait for is ended and named with the collective") 
 
 TEST_CASE("ranks that lose each other are an error even if none of them failed") {
   const ProcessFailure failure = Group().failure("none=loses;none rank 1=loses;none rank 2=loses");
-  CHECK(failure.outcome == Outcome::error);
+  CHECK(failure.outcome == TrialOutcome::error);
   CHECK(failure.reason == "somebody lost another, in phase measure, step 1 of 5");
 }
 
 TEST_CASE("the time limit of a trial applies to every rank") {
   const ProcessFailure failure = Group().failure("none=hang;none rank 1=hang;none rank 2=hang", 400ms);
-  CHECK(failure.outcome == Outcome::timeout);
+  CHECK(failure.outcome == TrialOutcome::timeout);
   CHECK(failure.reason.find("no end within 0.4 s") != std::string::npos);
 }
 

@@ -21,7 +21,7 @@
 #include "core/plan/request/trial_request.h"
 #include "core/sweep/trials/prestarted_trial_process.h"
 #include "core/sweep/trials/spawn.h"
-#include "core/sweep/trials/trial_frame_reader.h"
+#include "core/sweep/trials/trial_output_frame_parser.h"
 #include "tests/support/run_program.h"
 
 namespace memtune::trial_process_test {
@@ -29,7 +29,7 @@ namespace memtune::trial_process_test {
 using namespace memtune;
 using namespace memtune::sweep;
 using namespace std::chrono_literals;
-using memtune::result::Outcome;
+using memtune::result::TrialOutcome;
 
 namespace {
 
@@ -75,7 +75,7 @@ TEST_CASE("as a trial ends the process of the next one is started and takes its 
   {
     PrestartedTrialProcess spare("cpu");
     stage.spare = &spare;
-    for (int i = 0; i < 3; ++i) REQUIRE(std::holds_alternative<result::Measurement>(stage.run("ok")));
+    for (int i = 0; i < 3; ++i) REQUIRE(std::holds_alternative<result::TrialMeasurement>(stage.run("ok")));
     CHECK(children() != "");
   }
   CHECK(children() == "");  // the last one ended unused
@@ -92,13 +92,13 @@ TEST_CASE("each end of a trial that was started ahead is reported like that of a
   };
   start("crash");
   const ProcessFailure crash = stage.failure("crash");
-  CHECK(crash.outcome == Outcome::crash);
+  CHECK(crash.outcome == TrialOutcome::crash);
   CHECK(crash.reason ==
         "SIGSEGV (Segmentation fault) in phase measure, step 1 of 5; last lines of its log: loading | something is "
         "rotten");
   CHECK_FALSE(spare.take({"run", "x"}, 4));  // ends the one that run_trial_process() started with other rules
   start("hang");
-  CHECK(stage.failure("hang", 500ms).outcome == Outcome::timeout);
+  CHECK(stage.failure("hang", 500ms).outcome == TrialOutcome::timeout);
 }
 
 TEST_CASE("a process started ahead that has ended or has another number of threads is not taken") {
@@ -114,7 +114,7 @@ TEST_CASE("a process started ahead that has ended or has another number of threa
   CHECK_FALSE(spare.take({"run", "x"}, 0));
   CHECK(children() == "");
   stage.spare = &spare;
-  CHECK(std::holds_alternative<result::Measurement>(stage.run("ok")));
+  CHECK(std::holds_alternative<result::TrialMeasurement>(stage.run("ok")));
   spare.start(4);
   CHECK_FALSE(spare.take({"run", "x"}, 2));
   const test::Variable none("MEMTUNE_TRIAL", "/nowhere/memtune-trial");
@@ -126,14 +126,14 @@ TEST_CASE("a process started ahead that has ended or has another number of threa
 TEST_CASE("a trial that works returns its measurement and reports its phases") {
   Stage stage;
   const TrialAnswer answer = stage.run("ok");
-  REQUIRE(std::holds_alternative<result::Measurement>(answer));
-  CHECK(std::get<result::Measurement>(answer).step_ms.median == 100);
+  REQUIRE(std::holds_alternative<result::TrialMeasurement>(answer));
+  CHECK(std::get<result::TrialMeasurement>(answer).step_ms.median == 100);
   CHECK(stage.phases == std::vector<std::string>{"load", "measure"});
 }
 
 TEST_CASE("a signal is reported as a crash with its name and phase and the log tail") {
   const ProcessFailure failure = Stage().failure("crash");
-  CHECK(failure.outcome == Outcome::crash);
+  CHECK(failure.outcome == TrialOutcome::crash);
   CHECK(failure.reason ==
         "SIGSEGV (Segmentation fault) in phase measure, step 1 of 5; last lines of its log: loading | something is "
         "rotten");
@@ -148,7 +148,7 @@ TEST_CASE("a LibTorch without the program's symbols is refused in words of the u
 
 TEST_CASE("a trial that exceeds the file size limit is disk_full and not a crash") {
   const ProcessFailure failure = Stage().failure("file-limit");
-  CHECK(failure.outcome == Outcome::disk_full);
+  CHECK(failure.outcome == TrialOutcome::disk_full);
   CHECK(
       failure.reason.starts_with("ended in phase measure, step 1 of 5 by writing a file beyond the limit on their size "
                                  "(ulimit -f); it logged nothing"));
@@ -157,24 +157,25 @@ TEST_CASE("a trial that exceeds the file size limit is disk_full and not a crash
 TEST_CASE("std::bad_alloc in a thread or before main is reported as host_oom") {
   const std::string words = "last lines of its log: terminate called after throwing an instance of 'std::bad_alloc'";
   const ProcessFailure failure = process::classify_end(SIGABRT, 0, "before its first phase", words);
-  CHECK(failure.outcome == Outcome::host_oom);
+  CHECK(failure.outcome == TrialOutcome::host_oom);
   CHECK(failure.reason == "out of host memory before its first phase; " + words);
-  CHECK(process::classify_end(SIGABRT, 0, "here", "last lines of its log: assertion failed").outcome == Outcome::crash);
+  CHECK(process::classify_end(SIGABRT, 0, "here", "last lines of its log: assertion failed").outcome ==
+        TrialOutcome::crash);
 }
 
 TEST_CASE("a truncated mapped file is a SIGBUS of the trial and not of the sweep") {
   const ProcessFailure failure = Stage().failure("cut-map");
-  CHECK(failure.outcome == Outcome::crash);
+  CHECK(failure.outcome == TrialOutcome::crash);
   CHECK(failure.reason.starts_with("SIGBUS (Bus error) in phase measure, step 1 of 5; "));
 }
 
 TEST_CASE("an error frame may name an outcome but not ok or an unknown one") {
-  TrialFrameReader reader(nullptr);
+  TrialOutputFrameParser reader(nullptr);
   reader.add("{\"frame\": \"error\", \"outcome\": \"host_oom\", \"message\": \"no\"}\n");
   REQUIRE(reader.answer());
-  CHECK(std::get<ProcessFailure>(*reader.answer()).outcome == Outcome::host_oom);
+  CHECK(std::get<ProcessFailure>(*reader.answer()).outcome == TrialOutcome::host_oom);
   for (const char* outcome : {"ok", "fine"}) {
-    TrialFrameReader other(nullptr);
+    TrialOutputFrameParser other(nullptr);
     other.add("{\"frame\": \"error\", \"outcome\": \"" + std::string(outcome) + "\", \"message\": \"no\"}\n");
     CHECK_FALSE(other.answer());
     CHECK(other.damage().starts_with("a frame that makes no sense"));
@@ -183,12 +184,12 @@ TEST_CASE("an error frame may name an outcome but not ok or an unknown one") {
 
 TEST_CASE("SIGKILL from outside is killed or host_oom by the kernel's count of memory kills") {
   const ProcessFailure failure = Stage().failure("killed");
-  if (process::count_memory_kills()) CHECK(failure.outcome == Outcome::killed);
+  if (process::count_memory_kills()) CHECK(failure.outcome == TrialOutcome::killed);
   CHECK(process::classify_end(SIGKILL, 0, "here", "")
             .reason.starts_with("SIGKILL from outside here, not for lack of memory"));
   for (const std::optional<int64_t> kills : {std::optional<int64_t>(1), std::optional<int64_t>()}) {
     const ProcessFailure by_kernel = process::classify_end(SIGKILL, kills, "here", "");
-    CHECK(by_kernel.outcome == Outcome::host_oom);
+    CHECK(by_kernel.outcome == TrialOutcome::host_oom);
     CHECK(by_kernel.reason.starts_with("killed by the kernel here, most likely out of host memory"));
   }
 }
@@ -196,21 +197,21 @@ TEST_CASE("SIGKILL from outside is killed or host_oom by the kernel's count of m
 TEST_CASE("a trial that hangs and ignores SIGTERM is ended in time") {
   const auto start = std::chrono::steady_clock::now();
   const ProcessFailure failure = Stage().failure("hang", 500ms);
-  CHECK(failure.outcome == Outcome::timeout);
+  CHECK(failure.outcome == TrialOutcome::timeout);
   CHECK(failure.reason == "no end within 0.5 s, in phase measure, step 1 of 5");
   CHECK(std::chrono::steady_clock::now() - start < 5s);
 }
 
 TEST_CASE("an end without a result is an error with the exit code and the log tail") {
   const ProcessFailure failure = Stage().failure("silent");
-  CHECK(failure.outcome == Outcome::error);
+  CHECK(failure.outcome == TrialOutcome::error);
   CHECK(failure.reason ==
         "ended with exit code 3 and no result in phase measure, step 1 of 5; last lines of its log: gave up");
 }
 
 TEST_CASE("invalid frames are an error that quotes them") {
   const ProcessFailure failure = Stage().failure("garbage");
-  CHECK(failure.outcome == Outcome::error);
+  CHECK(failure.outcome == TrialOutcome::error);
   CHECK(failure.reason.find("a frame that makes no sense: 'no { json'") != std::string::npos);
 }
 
@@ -223,8 +224,8 @@ TEST_CASE("an error or a usage error that the trial reports is passed on") {
 
 TEST_CASE("a result with a NaN loss is a measurement") {
   const TrialAnswer answer = Stage().run("nan");
-  REQUIRE(std::holds_alternative<result::Measurement>(answer));
-  CHECK(std::get<result::Measurement>(answer).outcome == Outcome::nan);
+  REQUIRE(std::holds_alternative<result::TrialMeasurement>(answer));
+  CHECK(std::get<result::TrialMeasurement>(answer).outcome == TrialOutcome::nan);
 }
 
 TEST_CASE("a trial's environment makes cuBLAS deterministic by default and unsets kineto's daemon") {
@@ -236,12 +237,12 @@ TEST_CASE("a trial's environment makes cuBLAS deterministic by default and unset
 
 TEST_CASE("a result counts even if the process then hangs until the limit") {
   const TrialAnswer answer = Stage().run("lingers", 1s);
-  CHECK(std::holds_alternative<result::Measurement>(answer));
+  CHECK(std::holds_alternative<result::TrialMeasurement>(answer));
 }
 
 TEST_CASE("a child that keeps the pipe open does not keep the sweep waiting") {
   const auto start = std::chrono::steady_clock::now();
-  CHECK(std::holds_alternative<result::Measurement>(Stage().run("leaves-child")));
+  CHECK(std::holds_alternative<result::TrialMeasurement>(Stage().run("leaves-child")));
   CHECK(std::chrono::steady_clock::now() - start < 5s);
 }
 
@@ -251,7 +252,7 @@ TEST_CASE("a trial that takes the last of the machine's memory is ended as host_
   const auto start = std::chrono::steady_clock::now();
   const ProcessFailure failure = stage.failure("sleep");
   CHECK(std::chrono::steady_clock::now() - start < 5s);
-  CHECK(failure.outcome == Outcome::host_oom);
+  CHECK(failure.outcome == TrialOutcome::host_oom);
   CHECK(failure.reason.find("because of host memory: less than 384 MiB are left of the 12 GiB") != std::string::npos);
 }
 
@@ -262,7 +263,7 @@ TEST_CASE("a signal to this process ends the trial as interrupted") {
   raise(SIGINT);
   CHECK(process::interrupted());
   const ProcessFailure failure = stage.failure("sleep");
-  CHECK(failure.outcome == Outcome::interrupted);
+  CHECK(failure.outcome == TrialOutcome::interrupted);
 }
 
 TEST_CASE("a trial program that does not exist is refused by name") {
@@ -273,7 +274,7 @@ TEST_CASE("a trial program that does not exist is refused by name") {
 TEST_CASE("frames may arrive in any pieces") {
   const std::string text = "{\"frame\": \"phase\", \"name\": \"load\"}\n{\"frame\": \"usage\", \"message\": \"no\"}\n";
   for (size_t cut = 0; cut <= text.size(); ++cut) {
-    TrialFrameReader reader(nullptr);
+    TrialOutputFrameParser reader(nullptr);
     reader.add(text.substr(0, cut));
     CHECK(reader.answer().has_value() == (cut == text.size()));
     reader.add(text.substr(cut));
@@ -287,7 +288,7 @@ TEST_CASE("a frame with a step out of range or deep nesting is refused") {
   for (const std::string& frame : {std::string(R"({"frame": "phase", "name": "load", "step": 1e300})"),
                                    std::string(R"({"frame": "phase", "name": "load", "step": 4294967297})"),
                                    R"({"frame": )" + std::string(60'000, '[') + std::string(60'000, ']') + "}"}) {
-    TrialFrameReader reader(nullptr);
+    TrialOutputFrameParser reader(nullptr);
     reader.add(frame + "\n");
     CHECK(reader.damage().starts_with("a frame that makes no sense"));
     CHECK(reader.phase().name == "");
@@ -309,7 +310,7 @@ TEST_CASE("a trial's answer is read even if this process was started without str
   const pid_t child = ::fork();
   if (child == 0) {
     for (int file = 0; file < 3; ++file) ::close(file);
-    ::_exit(std::holds_alternative<result::Measurement>(Stage().run("ok")) ? 0 : 1);
+    ::_exit(std::holds_alternative<result::TrialMeasurement>(Stage().run("ok")) ? 0 : 1);
   }
   int status = 0;
   ::waitpid(child, &status, 0);

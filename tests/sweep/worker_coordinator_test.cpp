@@ -24,7 +24,7 @@ using namespace std::chrono_literals;
 namespace memtune::sweep::worker_group_test {
 namespace {
 
-using result::Outcome;
+using result::TrialOutcome;
 
 constexpr int kRanks = 3;
 
@@ -46,7 +46,7 @@ struct Launched {
   }
 
   int follow_as(int rank, std::chrono::milliseconds timeout) const {
-    launch::LaunchInfo own = launch;
+    launch::LauncherRankEnvironment own = launch;
     own.rank = rank;
     plan::TrialRequest request;
     request.model.path = "/own/model.pt";
@@ -78,7 +78,7 @@ struct Launched {
   test::ScratchFolder folder;
   test::Variable behaviour;
   std::optional<test::Variable> variable;
-  launch::LaunchInfo launch{"torchrun", 0, kRanks, 0, kRanks, "127.0.0.1", 0, ""};
+  launch::LauncherRankEnvironment launch{"torchrun", 0, kRanks, 0, kRanks, "127.0.0.1", 0, ""};
   std::vector<std::future<int>> codes;
   std::unique_ptr<WorkerCoordinator> workers;
 };
@@ -86,8 +86,8 @@ struct Launched {
 TEST_CASE("ranks of a launch give one measurement and rank 0 has their logs and sets their exit code") {
   Launched launched;
   const TrialAnswer answer = launched.run();
-  REQUIRE(std::holds_alternative<result::Measurement>(answer));
-  CHECK(std::get<result::Measurement>(answer).ranks.size() == kRanks);
+  REQUIRE(std::holds_alternative<result::TrialMeasurement>(answer));
+  CHECK(std::get<result::TrialMeasurement>(answer).ranks.size() == kRanks);
   for (const char* name : {"log.txt", "log-rank1.txt", "log-rank2.txt"})
     CHECK_MESSAGE(std::filesystem::exists(launched.folder.path / name), name);
   CHECK_FALSE(std::filesystem::exists(launched.folder.path / "reference-rank1.bin"));
@@ -122,10 +122,10 @@ TEST_CASE("the failure of one rank is the failure of the trial and the next tria
   Launched launched("none=loses;none rank 1=crash;none rank 2=sleep");
   const TrialAnswer answer = launched.run();
   REQUIRE(std::holds_alternative<ProcessFailure>(answer));
-  CHECK(std::get<ProcessFailure>(answer).outcome == Outcome::crash);
+  CHECK(std::get<ProcessFailure>(answer).outcome == TrialOutcome::crash);
   CHECK(std::get<ProcessFailure>(answer).reason.starts_with("rank 1: SIGSEGV"));
   setenv("FAKE_TRIAL", "", 1);
-  CHECK(std::holds_alternative<result::Measurement>(launched.run()));
+  CHECK(std::holds_alternative<result::TrialMeasurement>(launched.run()));
 }
 
 TEST_CASE("failures of ranks on other machines are reported as those of local ranks") {
@@ -133,8 +133,8 @@ TEST_CASE("failures of ranks on other machines are reported as those of local ra
   REQUIRE(std::holds_alternative<ProcessFailure>(missing));
   CHECK(std::get<ProcessFailure>(missing).reason.starts_with("rank 2 did not arrive: "));
   const TrialAnswer memory = Launched("none=loses;none rank 1=device_oom;none rank 2=loses").run();
-  REQUIRE(std::holds_alternative<result::Measurement>(memory));
-  CHECK(std::get<result::Measurement>(memory).outcome == Outcome::device_oom);
+  REQUIRE(std::holds_alternative<result::TrialMeasurement>(memory));
+  CHECK(std::get<result::TrialMeasurement>(memory).outcome == TrialOutcome::device_oom);
 }
 
 TEST_CASE("a rank of another machine needs a network rendezvous and writes no file for rank 0") {
@@ -146,7 +146,7 @@ TEST_CASE("a rank of another machine needs a network rendezvous and writes no fi
   request.training.ranks = 2;
   request.envelope.rendezvous = (folder.path / "meeting").string();
   coordinator.send({{"start", 1}, {"kind", "run"}, {"request", request}, {"limit_ms", 1000}, {"grace_ms", 0}});
-  const launch::LaunchInfo launch{"torchrun", 1, 2, 0, 1, "10.0.0.1", 0, ""};
+  const launch::LauncherRankEnvironment launch{"torchrun", 1, 2, 0, 1, "10.0.0.1", 0, ""};
   CHECK_THROWS_WITH_AS(run_worker(launch, own, {}, 5s), "rank 0 is lost: it sent no rendezvous address", Error);
   CHECK(std::filesystem::is_empty(folder.path));
 }
@@ -162,7 +162,7 @@ struct Strange {
   explicit Strange(std::chrono::milliseconds timeout = 5s) {
     { launch.port = launch::TcpListener(true, 0).port(); }
     auto coming = std::async(std::launch::async, [&] {
-      launch::LaunchInfo own = launch;
+      launch::LauncherRankEnvironment own = launch;
       own.rank = 1;
       return join_coordinator(own, {"", timeout});
     });
@@ -190,7 +190,7 @@ struct Strange {
     return "";
   }
 
-  launch::LaunchInfo launch{"torchrun", 0, 2, 0, 2, "127.0.0.1", 0, ""};
+  launch::LauncherRankEnvironment launch{"torchrun", 0, 2, 0, 2, "127.0.0.1", 0, ""};
   std::unique_ptr<WorkerCoordinator> workers;
   std::unique_ptr<launch::JsonMessageConnection> connection;
 };
@@ -207,8 +207,8 @@ TEST_CASE("a rank that ended or is silent is reported with its rank") {
 
 TEST_CASE("a rank that reads nothing does not block rank 0 for the others") {
   std::vector<std::unique_ptr<launch::JsonMessageConnection>> others;
-  std::vector<WorkerConnection> each(2);
-  for (WorkerConnection& follower : each) {
+  std::vector<WorkerConnectionAndAddress> each(2);
+  for (WorkerConnectionAndAddress& follower : each) {
     const launch::TcpListener listener(true, 0);
     others.push_back(
         std::make_unique<launch::JsonMessageConnection>(launch::connect("127.0.0.1", listener.port(), 5s), 5s));
@@ -319,9 +319,10 @@ TEST_CASE("a rank on rank 0's machine is reached by the address that other machi
   const auto follower = [](const std::string& address) {
     const launch::TcpListener listener(true, 0);
     FileDescriptor socket = launch::connect("127.0.0.1", listener.port(), 5s);
-    return WorkerConnection{std::make_unique<launch::JsonMessageConnection>(std::move(socket), 1s), "host", address};
+    return WorkerConnectionAndAddress{std::make_unique<launch::JsonMessageConnection>(std::move(socket), 1s), "host",
+                                      address};
   };
-  std::vector<WorkerConnection> others;
+  std::vector<WorkerConnectionAndAddress> others;
   for (const char* address : {"127.0.0.1", "10.0.0.1", "10.0.0.2"}) others.push_back(follower(address));
   const WorkerCoordinator workers(std::move(others), "10.0.0.1", 5s);
   CHECK(workers.size() == 4);
@@ -332,7 +333,7 @@ TEST_CASE("a rank on rank 0's machine is reached by the address that other machi
 }
 
 TEST_CASE("missing ranks are named and a foreign connection does not count as a rank") {
-  launch::LaunchInfo launch{"srun", 0, 3, 0, 3, "127.0.0.1", 0, ""};
+  launch::LauncherRankEnvironment launch{"srun", 0, 3, 0, 3, "127.0.0.1", 0, ""};
   { launch.port = launch::TcpListener(true, 0).port(); }
   auto stranger = std::async(std::launch::async, [&] {
     launch::JsonMessageConnection connection(launch::connect("127.0.0.1", launch.port, 2s), 2s);

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "core/engine/tier/host_tier.h"
-#include "core/plan/planner/simulated_host_tier.h"
+#include "core/engine/tier/disk_spilling_activation_host_tier.h"
+#include "core/plan/planner/simulated_host_and_disk_tier.h"
 #include "tests/support/cpu_emulated_device.h"
 #include "tests/support/random.h"
 namespace memtune::tier::agreement_test {
@@ -28,8 +28,8 @@ class Tiers {
         budget_(power_of_two ? 0 : kPage * random_.of({0, 6, 10, 24})),
         power_of_two_(power_of_two),
         tier_(cpu_device(), kSlab, budget_,
-              std::make_unique<disk::ScratchBlockStore>(
-                  disk::BlockStoreSettings{.directory = std::filesystem::temp_directory_path(), .allow_memory = true}),
+              std::make_unique<disk::ScratchBlockStore>(disk::ScratchBlockStoreSettings{
+                  .directory = std::filesystem::temp_directory_path(), .allow_memory = true}),
               true, power_of_two) {}
 
   void step(bool first) {
@@ -47,10 +47,10 @@ class Tiers {
     CachedPiecePtr simulated;
   };
 
-  std::unique_ptr<planner::SimulatedHostTier> make(int64_t last_step_bytes) {
-    return std::make_unique<planner::SimulatedHostTier>(planner::AllowedOffloadTiers{budget_, /*disk=*/true},
-                                                        planner::SimulatedHostTier::Speeds{}, kSlab, power_of_two_,
-                                                        last_step_bytes, clock_);
+  std::unique_ptr<planner::SimulatedHostAndDiskTier> make(int64_t last_step_bytes) {
+    return std::make_unique<planner::SimulatedHostAndDiskTier>(
+        planner::AllowedOffloadTiersAndHostBudget{budget_, /*disk=*/true}, planner::SimulatedHostAndDiskTier::Speeds{},
+        kSlab, power_of_two_, last_step_bytes, clock_);
   }
 
   void compare(const std::string& after) {
@@ -103,9 +103,9 @@ class Tiers {
   Random random_;
   const int64_t budget_;
   const bool power_of_two_;
-  HostTier tier_;
+  DiskSpillingActivationHostTier tier_;
   planner::SimulatedComputeAndHostClock clock_;
-  std::unique_ptr<planner::SimulatedHostTier> simulated_;
+  std::unique_ptr<planner::SimulatedHostAndDiskTier> simulated_;
   std::vector<Piece> pieces_;
 };
 

@@ -30,7 +30,7 @@ static bool operator==(const TraceEvent& a, const TraceEvent& b) {
 static bool operator==(const MemorySample& a, const MemorySample& b) {
   return a.time_ns == b.time_ns && a.allocated_bytes == b.allocated_bytes;
 }
-static bool operator==(const TracedActivation& a, const TracedActivation& b) {
+static bool operator==(const TracedActivationPlacement& a, const TracedActivationPlacement& b) {
   return a.name == b.name && a.region == b.region && a.placement == b.placement && a.reason == b.reason &&
          a.bytes == b.bytes && a.block == b.block;
 }
@@ -85,7 +85,7 @@ Trace small() {
                    ~0ull, ValueId(1)},
                   {EventKind::region, host, trace.name("layers.3"), -5, 40, 0, 0}};
   trace.events[1].pageable = true;
-  trace.events[2].region = RegionId::of_block(3, Pass::recompute);
+  trace.events[2].region = TraceRegionKey::of_block(3, Pass::recompute);
   trace.memory = {{0, 100}, {12, int64_t{1} << 37}};
   trace.values = {{"layers.3 silu", "layers.3", "recompute", "", 7, 3},
                   {"head mm", "", "host", "dear", int64_t{1} << 40}};

@@ -29,7 +29,7 @@ struct Step {
 
 // A part of block "a", "b" or "c". "": a part of no block.
 HostIssueSegment part(const std::string& name, int64_t host_ns) {
-  return {name.empty() ? RegionId() : RegionId::of_block(name[0] - 'a'), name, host_ns};
+  return {name.empty() ? TraceRegionKey() : TraceRegionKey::of_block(name[0] - 'a'), name, host_ns};
 }
 
 std::string regions(Step step) {

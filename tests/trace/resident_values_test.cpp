@@ -24,7 +24,7 @@ constexpr int64_t kMiB = MadeUp::kMiB;
 
 int64_t held(const trace::Trace& trace, double ms) {
   int64_t bytes = 0;
-  for (const trace::ResidentActivationGroup& values : held_values(trace, static_cast<int64_t>(ms * MadeUp::kMs)))
+  for (const trace::ResidentActivationTotalsOfOp& values : held_values(trace, static_cast<int64_t>(ms * MadeUp::kMs)))
     bytes += values.bytes;
   return bytes / kMiB;
 }
@@ -111,7 +111,7 @@ TEST_CASE("resident values of a recorded sweep never exceed their owners and rea
                             kind == trace::MemoryOwnerKind::prefetched;
         if (values) there += owned[i];
       }
-      for (const trace::ResidentActivationGroup& values : held_values(trace, time_ns)) told += values.bytes;
+      for (const trace::ResidentActivationTotalsOfOp& values : held_values(trace, time_ns)) told += values.bytes;
       CHECK(told <= there);
       CHECK(2 * told > there);
       if (trial == std::string("1-none") && time_ns == peak->time_ns) CHECK(told > there / 1000 * 999);

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <string>
 
-#include "core/base/embedded_profile_file.h"
+#include "core/base/embedded_json_preset.h"
 #include "core/base/error.h"
 
 namespace memtune::training_profile_test {
@@ -26,7 +26,7 @@ TEST_CASE("a pattern covers a path and all below it") {
 
 TEST_CASE("no key that a row reads is listed as one without effect") {
   int rows = 0;
-  for (const EmbeddedProfileFile& builtin : profiles()) {
+  for (const EmbeddedJsonPreset& builtin : profiles()) {
     if (builtin.kind != "training") continue;
     const ConfigToSweepFlagMapping profile = read_training_profile(std::string(builtin.name));
     const auto hidden = [&](const std::string& key) {

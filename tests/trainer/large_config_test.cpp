@@ -120,7 +120,7 @@ TEST_CASE("the time to check a config grows linearly with its size") {
 }
 
 TEST_CASE("the time to write keys into a config grows linearly with its size") {
-  const result::TrialRow row = report::worked("checkpoint:full", 300, 1, report::kGiB);
+  const result::TrialResultRow row = report::worked("checkpoint:full", 300, 1, report::kGiB);
   const report::Report report;
   for (const Form& form : forms())
     check_growth(form, [&](const std::string& text) {

@@ -71,7 +71,7 @@ TEST_CASE("keys are merged in place and other text stays and comments of an earl
 TEST_CASE("an export names the keys whose values it changes against the user's config") {
   const auto changed = [](const std::string& text, size_t row, const std::string& name = "mine.yaml") {
     std::string all;
-    for (const trainer::KeyChange& change : into("axolotl", text, row, name).changed)
+    for (const trainer::ConfigKeyValueChange& change : into("axolotl", text, row, name).changed)
       all += change.key + ": " + change.before + " -> " + change.after + "\n";
     return all;
   };

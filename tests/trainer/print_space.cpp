@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "core/answer/trainer/config_to_flags_translation.h"
+#include "core/answer/trainer/editable_user_trainer_settings.h"
 #include "core/answer/trainer/trainer_batch_and_save_keys.h"
 #include "core/answer/trainer/trainer_config_variants.h"
-#include "core/answer/trainer/user_trainer_settings.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/json.h"
@@ -70,8 +70,8 @@ int main(int count, char** words) {
     }
     if (std::erase(arguments, "--values") > 0) {
       const trainer::TrainerProfile profile = trainer::read_space_profile(trainer);
-      std::cout << print_json(
-                       trainer::UserTrainerSettings(profile, read_file(file), file, {}, profile.releases).whole())
+      std::cout << print_json(trainer::EditableUserTrainerSettings(profile, read_file(file), file, {}, profile.releases)
+                                  .whole())
                 << "\n";
       return 0;
     }

@@ -35,8 +35,8 @@ std::string notes(const std::string& trainer, size_t mode, int64_t keep_last = 3
   return join(config.notes, "\n");
 }
 
-result::StateSaveMeasurement save(const std::string& mode, double blocked_ms) {
-  result::StateSaveMeasurement save;
+result::StateSaveModeMeasurement save(const std::string& mode, double blocked_ms) {
+  result::StateSaveModeMeasurement save;
   save.mode = mode;
   save.blocked_ms = blocked_ms;
   save.durable_ms = 4000;
@@ -142,7 +142,7 @@ TEST_CASE("a trainer without the best save mode gets the nearest mode with its o
   CHECK(has(prose(text), "axolotl has no " + async + ", which would be best (with a failure every 12 h: " + async +
                              " every 459 steps (2.4 min), 0.35 % of the time); writing " + first));
   Report report = with_saves(43200);
-  report.rows[1].saves[0].outcome = result::Outcome::crash;
+  report.rows[1].saves[0].outcome = result::TrialOutcome::crash;
   const std::string without = exported("axolotl", report);
   CHECK_FALSE(has(without, "save_steps:"));
   CHECK(has(prose(without), "no keys for saving: axolotl has " + first + ", which was not measured or failed"));

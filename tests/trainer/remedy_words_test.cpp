@@ -70,7 +70,7 @@ TEST_CASE("settings are flags if the command has some") {
 TEST_CASE("a batch of one row cannot be made smaller") {
   const auto words = remedy_words({{"tune"}, "torchtune", "batch_size: 1\n", "mine.yaml"});
   CHECK(text_of(words, "batch").empty());
-  result::OutOfMemory oom;
+  result::OutOfMemoryBreakdown oom;
   oom.words = words;
   const std::vector<std::string> found = remedies(OomCause::activations, oom);
   REQUIRE(found.size() == 1);
@@ -78,7 +78,7 @@ TEST_CASE("a batch of one row cannot be made smaller") {
 }
 
 TEST_CASE("every trainer has words, of settings that a remedy or an advice names") {
-  result::OutOfMemory oom;
+  result::OutOfMemoryBreakdown oom;
   // Both what evaluates and what does not.
   const auto time_advice = [](const result::SettingInTrainerSyntax& words, bool evaluates) {
     result::TrainingPhaseTimeShares shares{1, 1, 1, 1, 1, 1, 1, 1, 0, evaluates, true, "", {words}};

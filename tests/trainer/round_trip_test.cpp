@@ -17,7 +17,7 @@ namespace memtune::round_trip_test {
 
 using namespace memtune;
 using report::Report;
-using result::TrialRow;
+using result::TrialResultRow;
 
 namespace {
 
@@ -113,17 +113,17 @@ class Runs {
   std::mt19937 random_;
 };
 
-int64_t peak_of(const TrialRow& row) { return row.measurement.peak_bytes.allocated; }
+int64_t peak_of(const TrialResultRow& row) { return row.measurement.peak_bytes.allocated; }
 
 // nullopt: the export has to be refused.
-std::optional<std::string> expected(const Report& report, const TrialRow& asked, const Names& has) {
-  const auto fits = [&](const TrialRow& row) {
+std::optional<std::string> expected(const Report& report, const TrialResultRow& asked, const Names& has) {
+  const auto fits = [&](const TrialResultRow& row) {
     return report.budget_bytes == 0 || peak_of(row) <= report.budget_bytes;
   };
   if (has.contains(asked.measurement.strategy))
     return fits(asked) ? std::optional(asked.measurement.strategy) : std::nullopt;
-  const TrialRow *best = nullptr, *least = nullptr;
-  for (const TrialRow& row : report.rows) {
+  const TrialResultRow *best = nullptr, *least = nullptr;
+  for (const TrialResultRow& row : report.rows) {
     if (!has.contains(row.measurement.strategy)) continue;
     if (!least || peak_of(row) < peak_of(*least)) least = &row;
     if (!fits(row) || (report.budget_bytes == 0 && peak_of(row) > peak_of(asked))) continue;
@@ -144,7 +144,7 @@ TEST_CASE("an export amounts to the best measured strategy that the trainer supp
     int written = 0, refused = 0;
     for (int run = 0; run < tests::samples(kRuns); ++run) {
       const Report report = runs.next();
-      const TrialRow& asked = report.rows[runs.any(report.rows.size())];
+      const TrialResultRow& asked = report.rows[runs.any(report.rows.size())];
       CAPTURE(asked.measurement.strategy);
       const std::optional<std::string> wanted = expected(report, asked, one.has);
       if (!wanted) {
@@ -160,7 +160,7 @@ TEST_CASE("an export amounts to the best measured strategy that the trainer supp
       REQUIRE(read.meaning);
       // Several strategies may share the smallest peak; any of them is right.
       const auto row = std::ranges::find(report.rows, read.meaning->strategy,
-                                         [](const TrialRow& each) { return each.measurement.strategy; });
+                                         [](const TrialResultRow& each) { return each.measurement.strategy; });
       REQUIRE(row != report.rows.end());
       const bool same_peak = report.budget_bytes == 0 && peak_of(*row) > peak_of(asked);
       if (!same_peak) CHECK(read.meaning->strategy == *wanted);

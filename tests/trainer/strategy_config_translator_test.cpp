@@ -3,8 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include "core/answer/trainer/editable_user_trainer_settings.h"
 #include "core/answer/trainer/trainers.h"
-#include "core/answer/trainer/user_trainer_settings.h"
 #include "core/base/text.h"
 
 namespace memtune::strategy_translator_test {
@@ -18,8 +18,9 @@ using Releases = std::map<std::string, std::string>;
 
 // "key=value key=value", sorted by key. A key without a value is removed. "-": there are no keys, with the reason.
 std::string keys(const std::string& trainer, const std::string& strategy, int blocks = 0, const Releases& at = {}) {
-  const ResolvedTrainer known = known_trainer(trainer, at);
-  const UserTrainerSettings own(known.profile, "", "", {}, known.releases, UserTrainerSettings::Absent::allowed);
+  const TrainerProfileAndReleases known = known_trainer(trainer, at);
+  const EditableUserTrainerSettings own(known.profile, "", "", {}, known.releases,
+                                        EditableUserTrainerSettings::Absent::allowed);
   std::string why;
   const auto keys = StrategyConfigTranslator(known.profile, own, known.releases, blocks)
                         .keys_of(plan::Strategy::parse(strategy), why);
@@ -30,8 +31,9 @@ std::string keys(const std::string& trainer, const std::string& strategy, int bl
 }
 
 std::string notes(const std::string& trainer, const std::string& strategy, int blocks = 0) {
-  const ResolvedTrainer known = known_trainer(trainer, {});
-  const UserTrainerSettings own(known.profile, "", "", {}, known.releases, UserTrainerSettings::Absent::allowed);
+  const TrainerProfileAndReleases known = known_trainer(trainer, {});
+  const EditableUserTrainerSettings own(known.profile, "", "", {}, known.releases,
+                                        EditableUserTrainerSettings::Absent::allowed);
   std::string why;
   const auto keys = StrategyConfigTranslator(known.profile, own, known.releases, blocks)
                         .keys_of(plan::Strategy::parse(strategy), why);

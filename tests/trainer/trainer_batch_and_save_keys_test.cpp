@@ -82,7 +82,7 @@ TEST_CASE("text from a report cannot leave the comments in any trainer's format"
 
 TEST_CASE("an export from several ranks has the sharding in notes and in keys if there are some") {
   Report report;
-  memtune::result::TrialRow row = report::worked("checkpoint:full", 300, 1, report::kGiB);
+  memtune::result::TrialResultRow row = report::worked("checkpoint:full", 300, 1, report::kGiB);
   row.measurement.ranks.resize(2);
   report.reshard = "after-backward";
   const auto text = [&](const std::string& trainer) { return trainer::export_config(trainer, row, report).text; };
@@ -114,7 +114,7 @@ TEST_CASE("an export from several ranks has the sharding in notes and in keys if
 
 TEST_CASE("batch and sequence axes become the trainer's own keys") {
   Report report;
-  memtune::result::TrialRow row = report::worked("none", 300, 1, report::kGiB);
+  memtune::result::TrialResultRow row = report::worked("none", 300, 1, report::kGiB);
   row.batch = 4;
   row.sequence = 2048;
   std::string tune = trainer::export_config("torchtune", row, report).text,
@@ -172,7 +172,7 @@ TEST_CASE("the guide of training scripts has the command of each trainer without
 }
 
 TEST_CASE("a failed trial is not exported") {
-  memtune::result::TrialRow row = report::failed("none", result::Outcome::device_oom, "asked for 2 GiB");
+  memtune::result::TrialResultRow row = report::failed("none", result::TrialOutcome::device_oom, "asked for 2 GiB");
   CHECK_THROWS_WITH_AS(trainer::export_config("axolotl", row, Report{}),
                        "'none' did not work here (device_oom): export a strategy that did", UsageError);
 }

@@ -7,7 +7,7 @@
 #include <set>
 #include <string>
 
-#include "core/base/embedded_profile_file.h"
+#include "core/base/embedded_json_preset.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/plan/strategy/strategy.h"
@@ -19,7 +19,7 @@ using namespace memtune::trainer;
 
 TEST_CASE("options set described keys and combinations use known options and ranges use known packages") {
   int trainers = 0;
-  for (const EmbeddedProfileFile& file : profiles()) {
+  for (const EmbeddedJsonPreset& file : profiles()) {
     if (file.kind != "trainers") continue;
     CAPTURE(file.name);
     ++trainers;
@@ -35,7 +35,7 @@ TEST_CASE("options set described keys and combinations use known options and ran
         if (choice.range) CHECK(profile.releases.contains(choice.range->package));
       }
     }
-    for (const StrategyMapping& expression : profile.strategies) {
+    for (const StrategyToConfigKeysMapping& expression : profile.strategies) {
       CAPTURE(expression.strategy);
       CHECK_FALSE(expression.set.empty());
       if (expression.range) CHECK(profile.releases.contains(expression.range->package));

@@ -27,7 +27,7 @@ struct Place : test::ScratchFolder {
     std::filesystem::create_directories((path / name).parent_path());
     std::ofstream(path / name) << text;
   }
-  Pooling pooled_by(const std::string& config) const {
+  SentencePoolingMethod pooled_by(const std::string& config) const {
     write("modules.json", "[" + std::string(kTransformer) + R"(, {"path": "1_Pooling", "type": "a.models.Pooling"}])");
     write("1_Pooling/config.json", config);
     return read().pooling;
@@ -36,20 +36,21 @@ struct Place : test::ScratchFolder {
 
 TEST_CASE("a plain folder pools by the mean, and by the last token if it is of a language model") {
   const Place place;
-  CHECK(place.read().pooling == Pooling::mean);
-  CHECK(place.read("LlamaForCausalLM").pooling == Pooling::last);
+  CHECK(place.read().pooling == SentencePoolingMethod::mean);
+  CHECK(place.read("LlamaForCausalLM").pooling == SentencePoolingMethod::last);
   CHECK_FALSE(place.read().normalized);
-  CHECK(read_sentence_modules({}, TransformersConfig()).pooling == Pooling::mean);
+  CHECK(read_sentence_modules({}, TransformersConfig()).pooling == SentencePoolingMethod::mean);
 }
 
 TEST_CASE("older and newer files of the pooling mean the same") {
   const Place place;
-  CHECK(place.pooled_by(R"({"pooling_mode_cls_token": true, "pooling_mode_mean_tokens": false})") == Pooling::first);
-  CHECK(place.pooled_by(R"({"pooling_mode_mean_tokens": true})") == Pooling::mean);
-  CHECK(place.pooled_by(R"({"pooling_mode_lasttoken": true})") == Pooling::last);
-  CHECK(place.pooled_by(R"({"embedding_dimension": 8})") == Pooling::mean);
-  CHECK(place.pooled_by(R"({"pooling_mode": "lasttoken"})") == Pooling::last);
-  CHECK(place.pooled_by(R"({"pooling_mode": ["cls"]})") == Pooling::first);
+  CHECK(place.pooled_by(R"({"pooling_mode_cls_token": true, "pooling_mode_mean_tokens": false})") ==
+        SentencePoolingMethod::first);
+  CHECK(place.pooled_by(R"({"pooling_mode_mean_tokens": true})") == SentencePoolingMethod::mean);
+  CHECK(place.pooled_by(R"({"pooling_mode_lasttoken": true})") == SentencePoolingMethod::last);
+  CHECK(place.pooled_by(R"({"embedding_dimension": 8})") == SentencePoolingMethod::mean);
+  CHECK(place.pooled_by(R"({"pooling_mode": "lasttoken"})") == SentencePoolingMethod::last);
+  CHECK(place.pooled_by(R"({"pooling_mode": ["cls"]})") == SentencePoolingMethod::first);
 }
 
 TEST_CASE("embeddings are normalized if a module says so") {

@@ -177,7 +177,7 @@ TEST_CASE("the text of older multimodal files has its fields at the top") {
   CHECK(config.tied);
   REQUIRE(config.rotary.size() == 1);
   CHECK(config.rotary[0].theta == 500000.0);
-  CHECK(config.rotary[0].kind == RotaryKind::plain);
+  CHECK(config.rotary[0].kind == RotaryScalingKind::plain);
   CHECK(config.notes.size() == 1);
   CHECK_THROWS_WITH_AS(read(flat), doctest::Contains("--text-only measures its text model, qwen2_vl_text"), UsageError);
   CHECK_THROWS_WITH_AS(read_text({{"model_type", "clip"}}), doctest::Contains("unknown model_type 'clip'"), UsageError);
@@ -207,7 +207,7 @@ TEST_CASE("the rotary embedding has the same meaning in old and in new files") {
   const TransformersConfig now =
       read(with(without(example(), "rope_theta"), {{"rope_parameters", with(scaling, {{"rope_theta", 500000.0}})}}));
   for (const TransformersConfig& config : {old, now}) {
-    CHECK(config.rotary.at(0).kind == RotaryKind::llama3);
+    CHECK(config.rotary.at(0).kind == RotaryScalingKind::llama3);
     CHECK(config.rotary.at(0).theta == 500000.0);
     CHECK(config.rotary.at(0).factor == 8.0);
     CHECK(config.rotary.at(0).high_frequency == 4.0);
@@ -242,7 +242,7 @@ TEST_CASE("layers with sliding windows have their own rotary table or are the on
     CHECK(config.rotary[0].theta == 500000.0);
     CHECK(config.rotary[0].factor == 8.0);
     CHECK(config.rotary[1].theta == 20000.0);
-    CHECK(config.rotary[1].kind == RotaryKind::plain);
+    CHECK(config.rotary[1].kind == RotaryScalingKind::plain);
   }
   json cohere = with(example("cohere2"), {{"layer_norm_eps", 1e-5}, {"logit_scale", 0.25}, {"sliding_window", 8}});
   cohere["layer_types"] = {"full_attention", "sliding_attention"};
@@ -273,7 +273,7 @@ TEST_CASE("a family's own rotary fields are read") {
   const json hunyuan = with(example("hunyuan_v1_dense"), {{"max_position_embeddings", 4096},
                                                           {"rope_scaling", {{"type", "dynamic"}, {"alpha", 16.0}}}});
   const TransformersConfig widened = read(hunyuan);
-  CHECK(widened.rotary[0].kind == RotaryKind::plain);
+  CHECK(widened.rotary[0].kind == RotaryScalingKind::plain);
   CHECK(widened.rotary[0].theta == doctest::Approx(500000.0 * std::pow(16.0, 16.0 / 14.0)));
   CHECK(widened.longest == 4096);
   const TransformersConfig olmo3 = read(with(example("olmo3"), {{"sliding_window", 8}, {"num_hidden_layers", 4}}));
@@ -488,7 +488,7 @@ TEST_CASE("gemma4 has wide heads, shared keys and an input of its own in some la
   const TransformersConfig config = read(gemma);
   CHECK(config.windows == std::vector<int64_t>{32, 0, 32, 0});  // the last layer never has a window
   REQUIRE(config.layer_configs.size() == 4);
-  const LayerConfig &windowed = config.layer_configs[0], &full = config.layer_configs[3];
+  const PerLayerConfigOverrides &windowed = config.layer_configs[0], &full = config.layer_configs[3];
   CHECK(windowed.head_width == 8);
   CHECK(windowed.mlp == 96);
   CHECK_FALSE(windowed.reuses_keys);
@@ -499,14 +499,14 @@ TEST_CASE("gemma4 has wide heads, shared keys and an input of its own in some la
   CHECK(config.layer_inputs->width == 256);
   CHECK(config.tokens() == 100);
   CHECK(config.attention_scale == 1);
-  CHECK(config.rotary.at(0).kind == RotaryKind::proportional);
+  CHECK(config.rotary.at(0).kind == RotaryScalingKind::proportional);
   CHECK(config.rotary.at(0).width == 512);
   CHECK(config.rotary.at(0).turned_pairs == 64);
   CHECK(config.rotary.at(1).width == 8);
   CHECK_FALSE(config.experts.has_value());
   CHECK(read(with(gemma, {{"vocab_size_per_layer_input", 60}})).tokens() == 60);
   CHECK_FALSE(read(with(gemma, {{"hidden_size_per_layer_input", 0}})).layer_inputs.has_value());
-  const LayerConfig one =
+  const PerLayerConfigOverrides one =
       read(with(gemma, {{"attention_k_eq_v", true}, {"num_global_key_value_heads", 1}})).layer_configs[1];
   CHECK(one.values_are_keys);
   CHECK(one.kv_heads == 1);

@@ -9,7 +9,7 @@
 #include <filesystem>
 
 #include "core/measure/trial/trial.h"
-#include "tests/support/out_of_memory.h"
+#include "tests/support/out_of_memory_breakdown.h"
 #include "tests/support/run_program.h"
 #include "tests/support/training.h"
 namespace memtune::tests::step_runner_test {
@@ -108,8 +108,8 @@ plan::TrialRequest request(const std::string& strategy, const std::filesystem::p
   return result;
 }
 
-result::Measurement run(trial::ForwardBackwardRunner& runner, const std::string& strategy,
-                        const std::filesystem::path& reference, bool only_gradients = false) {
+result::TrialMeasurement run(trial::ForwardBackwardRunner& runner, const std::string& strategy,
+                             const std::filesystem::path& reference, bool only_gradients = false) {
   static const int sink = dup2(open("/dev/null", O_WRONLY), 3);
   (void)sink;
   trial::TrialFrameWriter frames;
@@ -127,7 +127,7 @@ TEST_CASE("a runner without program and hooks and trace is measured and compared
   const Reference reference;
   PlainRunner first, second;
   const auto measured = run(first, "plain", reference.path);
-  CHECK(measured.outcome == result::Outcome::ok);
+  CHECK(measured.outcome == result::TrialOutcome::ok);
   CHECK(measured.step_ms.samples.size() == 3);
   CHECK(measured.loss.size() == 4);  // the first loss is that of the untouched model
   CHECK(measured.loss.back() < measured.loss.front());
@@ -142,7 +142,7 @@ TEST_CASE("a runner that loses a gradient is a mismatch") {
   LossyRunner lossy;
   run(plain, "plain", reference.path, true);
   const auto measured = run(lossy, "lossy", reference.path);
-  CHECK(measured.outcome == result::Outcome::mismatch);
+  CHECK(measured.outcome == result::TrialOutcome::mismatch);
   CHECK(measured.reason.find("most in a by") != std::string::npos);
 }
 
@@ -150,10 +150,10 @@ TEST_CASE("the noise of a baseline comes from all repetitions and not from the f
   const Reference reference;
   RestlessRunner baseline({0, 1e-3, -3e-3, 2e-3, 1e-3}), near({8e-3}), far({1e-2});
   const auto measured = run(baseline, "none", reference.path);
-  CHECK(measured.outcome == result::Outcome::ok);
+  CHECK(measured.outcome == result::TrialOutcome::ok);
   CHECK(measured.gradients.max_abs_difference == doctest::Approx(4e-3).epsilon(0.01));
-  CHECK(run(near, "near", reference.path).outcome == result::Outcome::ok);
-  CHECK(run(far, "far", reference.path).outcome == result::Outcome::mismatch);
+  CHECK(run(near, "near", reference.path).outcome == result::TrialOutcome::ok);
+  CHECK(run(far, "far", reference.path).outcome == result::TrialOutcome::mismatch);
 }
 
 TEST_CASE("all ranks repeat the baseline if the gradients of one rank are not deterministic") {
@@ -167,11 +167,11 @@ TEST_CASE("all ranks repeat the baseline if the gradients of one rank are not de
 TEST_CASE("out of memory reports the runner's position in the step and the largest owners") {
   HungryRunner hungry("Tried to allocate 1.95 GiB. There is less");
   const auto measured = run(hungry, "plain", "");
-  CHECK(measured.outcome == result::Outcome::device_oom);
+  CHECK(measured.outcome == result::TrialOutcome::device_oom);
   CHECK(measured.reason.find("(forward, the fourth): tried to allocate 1.95 GiB") != std::string::npos);
   CHECK(measured.reason.ends_with("; the step's largest: activations 3 MiB"));
   REQUIRE(measured.oom.has_value());
-  CHECK(measured.oom->phase == result::MemoryPhase::forward);
+  CHECK(measured.oom->phase == result::PeakMemoryTrainingPhase::forward);
   CHECK(measured.oom->requested_bytes > int64_t{1} << 30);
   CHECK(measured.oom->parameters_bytes > 0);
   REQUIRE(measured.oom->lines.size() == 1);

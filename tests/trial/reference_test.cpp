@@ -46,7 +46,7 @@ struct Run {
 // Writes the reference of a baseline with these repetitions of its first run.
 result::GradientComparison write_reference(const fs::path& path, const Run& first,
                                            const std::vector<Run>& repetitions) {
-  ReferenceWriter writer(path, "none", first.loss, first.parameters);
+  ReferenceGradientFileWriter writer(path, "none", first.loss, first.parameters);
   for (const Run& run : repetitions) writer.repeat(run.loss, run.parameters);
   writer.finish();
   return writer.noise();
@@ -55,7 +55,7 @@ result::GradientComparison write_reference(const fs::path& path, const Run& firs
 // Writes the reference of a deterministic baseline.
 void write_reference(const fs::path& path, const std::string& strategy, double loss,
                      const NamedParameters& parameters) {
-  ReferenceWriter writer(path, strategy, loss, parameters);
+  ReferenceGradientFileWriter writer(path, strategy, loss, parameters);
   writer.repeat(loss, parameters);
   writer.finish();
 }
@@ -270,10 +270,10 @@ NamedParameters noisy_model(double embedding = 0, double norm = 0, double scale 
 TEST_CASE("a lost small gradient is found next to a noisy large one") {
   Folder folder;
   write_reference(folder.file, {0.1, noisy_model()}, {{0.1, noisy_model(1e-4)}});
-  const ReferenceComparisonResult fine = compare_with_reference(folder.file, 0.1, noisy_model(-1.5e-4));
+  const ReferenceGradientComparisonResult fine = compare_with_reference(folder.file, 0.1, noisy_model(-1.5e-4));
   CHECK_FALSE(fine.gradients.equal);
   CHECK(fine.worst.where == "");
-  const ReferenceComparisonResult lost = compare_with_reference(folder.file, 0.1, noisy_model(-1.5e-4, -1e-5));
+  const ReferenceGradientComparisonResult lost = compare_with_reference(folder.file, 0.1, noisy_model(-1.5e-4, -1e-5));
   CHECK(lost.gradients.worst == "embedding");  // still the largest difference
   CHECK(lost.worst.where == "norm");
   CHECK(lost.worst.difference == doctest::Approx(1e-5));
@@ -326,7 +326,7 @@ TEST_CASE("the file stores the noise of every parameter and of the loss") {
       write_reference(folder.file, {0.5, noisy_model()}, {{0.75, noisy_model(0.25)}});
   CHECK(own.max_abs_difference == 0.25);
   CHECK_FALSE(own.equal);
-  const plan::ReferenceFileMetadata reference = plan::read_reference(folder.file);
+  const plan::ReferenceGradientFileMetadata reference = plan::read_reference(folder.file);
   CHECK(reference.loss_noise == 0.25);
   CHECK(reference.gradients[0].noise == doctest::Approx(0.25));
   CHECK(reference.gradients[1].noise == 0);
@@ -334,7 +334,7 @@ TEST_CASE("the file stores the noise of every parameter and of the loss") {
 
 TEST_CASE("a reference of hashes alone tells equal bits from others, and no size of a difference") {
   Folder folder;
-  ReferenceWriter writer(folder.file, "none", 0.1, model(), ReferenceContentKind::hashes);
+  ReferenceGradientFileWriter writer(folder.file, "none", 0.1, model(), ReferenceGradientsOrHashes::hashes);
   writer.repeat(0.1, model());
   CHECK(writer.noise().equal);
   writer.finish();
@@ -345,19 +345,19 @@ TEST_CASE("a reference of hashes alone tells equal bits from others, and no size
   less[0].second.mutable_grad().reset();
   other[2].second.mutable_grad()[3] += 0.5;
   for (const auto& [parameters, worst] : {std::pair(more, "frozen"), {less, "a"}, {other, "b"}}) {
-    const ReferenceComparisonResult found = compare_with_reference(folder.file, 0.1, parameters);
+    const ReferenceGradientComparisonResult found = compare_with_reference(folder.file, 0.1, parameters);
     CHECK_FALSE(found.gradients.equal);
     CHECK(found.gradients.worst == worst);
     CHECK_FALSE(found.has_size);
   }
-  ReferenceWriter noisy(folder.file, "none", 0.1, model(), ReferenceContentKind::hashes);
+  ReferenceGradientFileWriter noisy(folder.file, "none", 0.1, model(), ReferenceGradientsOrHashes::hashes);
   noisy.repeat(0.1, other);
   CHECK_FALSE(noisy.noise().equal);
 }
 
 TEST_CASE("an unfinished reference leaves no file") {
   Folder folder;
-  { const ReferenceWriter begun(folder.file, "none", 0.1, model()); }
+  { const ReferenceGradientFileWriter begun(folder.file, "none", 0.1, model()); }
   CHECK(fs::is_empty(folder.path));
 }
 
@@ -368,7 +368,7 @@ TEST_CASE("a full disk is an error and leaves no reference") {
   const sighandler_t handler = ::signal(SIGXFSZ, SIG_IGN);
   const rlimit full{16, before.rlim_max};
   REQUIRE(::setrlimit(RLIMIT_FSIZE, &full) == 0);
-  CHECK_THROWS_AS(ReferenceWriter(folder.file, "none", 0.1, model()), IoError);
+  CHECK_THROWS_AS(ReferenceGradientFileWriter(folder.file, "none", 0.1, model()), IoError);
   ::setrlimit(RLIMIT_FSIZE, &before);
   ::signal(SIGXFSZ, handler);
   CHECK(fs::is_empty(folder.path));

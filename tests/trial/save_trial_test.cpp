@@ -12,7 +12,7 @@
 
 #include "core/base/vocabulary.h"
 #include "core/engine/state/load.h"
-#include "core/measure/trial/loaded_model_and_batch.h"
+#include "core/measure/trial/loaded_model_training_session.h"
 #include "core/plan/rules/strategy.h"
 #include "tests/support/run_program.h"
 #include "tests/support/training.h"
@@ -45,7 +45,7 @@ struct Bench {
     request.trial.training.loss = "returned";
     request.trial.training.warmup = 2;
     request.trial.training.steps = 3;
-    trial::LoadedModelAndBatch session(request.trial);
+    trial::LoadedModelTrainingSession session(request.trial);
     request.trial.plan = plan::make_plan(plan::Strategy::parse(strategy), session.facts());
     request.trial.plan.saved_min_bytes = request.trial.plan.transfer.min_bytes = 0;
     request.folder = (folder.path / "saving").string();
@@ -54,7 +54,7 @@ struct Bench {
     fs::create_directories(request.folder);
   }
 
-  result::StateSaveMeasurement measure() const {
+  result::StateSaveModeMeasurement measure() const {
     static const int sink = dup2(open("/dev/null", O_WRONLY), 3);
     (void)sink;
     trial::TrialFrameWriter frames;
@@ -88,9 +88,9 @@ TEST_CASE("every save mode reports consistent figures under each engine and leav
       CAPTURE(mode);
       CAPTURE(strategy);
       const Bench bench(mode, strategy);
-      const result::StateSaveMeasurement m = bench.measure();
+      const result::StateSaveModeMeasurement m = bench.measure();
       CHECK(m.mode == mode);
-      REQUIRE(m.outcome == result::Outcome::ok);
+      REQUIRE(m.outcome == result::TrialOutcome::ok);
       CHECK(m.saves == 4);
       CHECK(m.bytes > kStateBytes);
       CHECK(m.bytes < kStateBytes + (1 << 20));
@@ -114,7 +114,7 @@ TEST_CASE("every save mode reports consistent figures under each engine and leav
 }
 
 TEST_CASE("the sync mode waits for the disk and the async mode copies the state to CPU memory") {
-  const result::StateSaveMeasurement m = Bench(kSaveModes.front()).measure();
+  const result::StateSaveModeMeasurement m = Bench(kSaveModes.front()).measure();
   CHECK(m.durable_ms <= m.blocked_ms);
   CHECK(Bench(kSaveModes.at(1)).measure().host_bytes >= kStateBytes);  // it holds a copy of the state
 }
@@ -122,7 +122,7 @@ TEST_CASE("the sync mode waits for the disk and the async mode copies the state 
 TEST_CASE("every mode except sync counts the steps during a save") {
   for (size_t i = 1; i < kSaveModes.size(); ++i) {
     CAPTURE(kSaveModes[i]);
-    const result::StateSaveMeasurement m = Bench(kSaveModes[i], "none", int64_t{64} << 20).measure();
+    const result::StateSaveModeMeasurement m = Bench(kSaveModes[i], "none", int64_t{64} << 20).measure();
     CHECK(m.steps_with_save >= 3);
     CHECK(m.slowdown.value_or(0) > 0.5);
     CHECK(m.blocked_ms < m.durable_ms);
@@ -144,13 +144,13 @@ TEST_CASE("a failed save ends the measurement with its reason and a full disk ha
     const fs::path other = blocked.states().path(2 + 3);
     fs::create_directories(other.parent_path());
     std::ofstream(other) << "somebody's";
-    const result::StateSaveMeasurement refused = blocked.measure();
-    CHECK(refused.outcome == result::Outcome::disk_error);
+    const result::StateSaveModeMeasurement refused = blocked.measure();
+    CHECK(refused.outcome == result::TrialOutcome::disk_error);
     CHECK(refused.reason.find("cannot make the folder") == 0);
     Bench full(mode);
     const FileSizeLimit limit(kStateBytes / 2);
-    const result::StateSaveMeasurement none = full.measure();
-    CHECK(none.outcome == result::Outcome::disk_full);
+    const result::StateSaveModeMeasurement none = full.measure();
+    CHECK(none.outcome == result::TrialOutcome::disk_full);
     CHECK(none.reason.find("(ulimit -f)") != std::string::npos);
     CHECK(full.states().steps().empty());
   }
@@ -159,8 +159,8 @@ TEST_CASE("a failed save ends the measurement with its reason and a full disk ha
 TEST_CASE("a lack of device memory during saves has the outcome device_oom") {
   Bench bench(kSaveModes.front());
   bench.request.trial.training.memory_cap_bytes = kStateBytes;
-  const result::StateSaveMeasurement m = bench.measure();
-  CHECK(m.outcome == result::Outcome::device_oom);
+  const result::StateSaveModeMeasurement m = bench.measure();
+  CHECK(m.outcome == result::TrialOutcome::device_oom);
   CHECK(m.reason.find("out of device memory") == 0);
 }
 

@@ -7,14 +7,14 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/device/torch/make_device.h"
-#include "core/measure/trial/loaded_model_and_batch.h"
+#include "core/measure/trial/loaded_model_training_session.h"
 #include "core/model/safetensors/layout.h"
 #include "tests/support/run_program.h"
 namespace memtune::tests::shapes_test {
 namespace {
 
 using nlohmann::json;
-using trial::LoadedModelAndBatch;
+using trial::LoadedModelTrainingSession;
 
 json llama() {
   return {{"model_type", "llama"},    {"vocab_size", 97},         {"hidden_size", 32},
@@ -64,17 +64,17 @@ struct Place : test::ScratchFolder {
   }
 };
 
-json facts(const plan::TrialRequest& request, trial::TensorMode tensors) {
+json facts(const plan::TrialRequest& request, trial::RealOrShapeOnlyTensorMode tensors) {
   device::make_device("cpu")->set_cap(0);  // removes the cap that other tests leave
-  LoadedModelAndBatch session(request, tensors);
+  LoadedModelTrainingSession session(request, tensors);
   session.survey();
   return session.facts();
 }
 
 void check_shapes(const plan::TrialRequest& request) {
-  REQUIRE(LoadedModelAndBatch::shapes_suffice(request.model, request.training));
-  const json shapes = facts(request, trial::TensorMode::shapes_only);
-  const json values = facts(request, trial::TensorMode::with_values);
+  REQUIRE(LoadedModelTrainingSession::shapes_suffice(request.model, request.training));
+  const json shapes = facts(request, trial::RealOrShapeOnlyTensorMode::shapes_only);
+  const json values = facts(request, trial::RealOrShapeOnlyTensorMode::with_values);
   REQUIRE(shapes["ops"].size() == values["ops"].size());
   for (size_t i = 0; i < values["ops"].size(); ++i) CHECK(shapes["ops"][i] == values["ops"][i]);
   CHECK(shapes == values);
@@ -134,7 +134,7 @@ TEST_CASE("facts of an adapter file come from its header") {
   std::filesystem::create_directory(folder);
   std::ofstream(folder / "adapter_config.json")
       << json{{"peft_type", "LORA"}, {"r", 4}, {"lora_alpha", 8}, {"target_modules", {"q_proj"}}};
-  std::vector<safetensors::TensorSpec> specs;
+  std::vector<safetensors::TensorNameDtypeAndShape> specs;
   for (int i = 0; i < 2; ++i) {
     const std::string path = "base_model.model.model.layers." + std::to_string(i) + ".self_attn.q_proj.lora_";
     specs.push_back({path + "A.weight", safetensors::Dtype::f32, {4, 32}});
@@ -168,7 +168,7 @@ TEST_CASE("facts of a model with a billion parameters at a long sequence need no
       request.training.lora = lora;
       device->reset_peak();
       const int64_t before = device->memory().allocated;
-      const json known = facts(request, trial::TensorMode::shapes_only);
+      const json known = facts(request, trial::RealOrShapeOnlyTensorMode::shapes_only);
       if (load_in.empty() && lora.empty()) CHECK(known["parameters"] == 1235814400);
       CHECK(device->memory().peak_allocated - before < int64_t{256} << 20);  // the weights take 2.3 GiB, packed 0.6 GiB
     }
@@ -178,13 +178,13 @@ TEST_CASE("given input files and autocast and CUDA require a real forward") {
   const Place place;
   plan::TrialRequest request = place.request(llama(), "", 2, 24);
   request.model.inputs_file = "x.safetensors";
-  CHECK_FALSE(LoadedModelAndBatch::shapes_suffice(request.model, request.training));
+  CHECK_FALSE(LoadedModelTrainingSession::shapes_suffice(request.model, request.training));
   request = place.request(llama(), "", 2, 24);
   request.training.autocast = "bfloat16";
-  CHECK_FALSE(LoadedModelAndBatch::shapes_suffice(request.model, request.training));
+  CHECK_FALSE(LoadedModelTrainingSession::shapes_suffice(request.model, request.training));
   request = place.request(llama(), "", 2, 24);
   request.training.device = "cuda";
-  CHECK_FALSE(LoadedModelAndBatch::shapes_suffice(request.model, request.training));
+  CHECK_FALSE(LoadedModelTrainingSession::shapes_suffice(request.model, request.training));
 }
 
 }  // namespace

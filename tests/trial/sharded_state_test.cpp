@@ -2,10 +2,10 @@
 // parameter and optimizer state must return to its place.
 #include <doctest/doctest.h>
 
+#include "core/engine/state/atomic_saved_state_writer.h"
 #include "core/engine/state/load.h"
-#include "core/engine/state/state_writer.h"
 #include "core/engine/state/write.h"
-#include "core/measure/trial/training_state_serializer.h"
+#include "core/measure/trial/training_state_collector_and_loader.h"
 #include "tests/shard/sharded_training.h"
 #include "tests/support/run_program.h"
 #include "tests/support/state_runner.h"
@@ -51,7 +51,8 @@ using Numbers = std::map<std::string, at::Tensor>;  // whole tensors in memory o
 class Trained {
  public:
   // If shards are in CPU memory, they use a device of this object's own.
-  Trained(const ShardedTraining& training, shard::Collectives* group, shard::ShardStoragePolicy settings = {})
+  Trained(const ShardedTraining& training, shard::Collectives* group,
+          shard::ReshardDtypeAndOffloadOptions settings = {})
       : program_(training.program()), facts_(program::facts(program_, program::find_blocks(program_, ""))) {
     state_ = program_.state;
     if (group) {
@@ -92,7 +93,7 @@ class Trained {
     return numbers;
   }
 
-  trial::TrainingStateSerializer& saved() { return *saved_; }
+  trial::TrainingStateCollectorAndLoader& saved() { return *saved_; }
   at::Tensor buffer() const { return state_.buffers.at(0).second; }
 
   void save(state::SavedStatesFolder& folder, int64_t step, const std::vector<state::TensorToSave>& more = {}) {
@@ -126,16 +127,16 @@ class Trained {
   std::unique_ptr<device::Device> device_ = device::make_device("cpu");
   program::Program program_;
   plan::ProgramFacts facts_;
-  program::ModelState state_;
+  program::ModelParametersAndBuffers state_;
   std::optional<shard::ShardedParameters> sharded_;
   std::unique_ptr<optimizer::Optimizer> optimizer_;
   std::optional<test::StateRunner> runner_;
-  std::optional<trial::TrainingStateSerializer> saved_;
+  std::optional<trial::TrainingStateCollectorAndLoader> saved_;
 };
 
 struct Bench {
   ShardedTraining training{kSizes, make_odd};
-  shard::ShardStoragePolicy settings{};
+  shard::ReshardDtypeAndOffloadOptions settings{};
   test::ScratchFolder scratch;
   std::mutex mutex;
   std::map<std::string, std::map<int64_t, at::Tensor>> parts;

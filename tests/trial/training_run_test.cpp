@@ -13,8 +13,8 @@
 
 #include "core/base/vocabulary.h"
 #include "core/engine/state/load.h"
-#include "core/measure/trial/loaded_model_and_batch.h"
-#include "core/measure/trial/training_state_serializer.h"
+#include "core/measure/trial/loaded_model_training_session.h"
+#include "core/measure/trial/training_state_collector_and_loader.h"
 #include "core/plan/rules/strategy.h"
 #include "tests/support/run_program.h"
 #include "tests/support/state_runner.h"
@@ -77,7 +77,7 @@ plan::ResumableTrainingRequest request(const fs::path& folder, const fs::path& m
   request.trial.training.steps = steps;
   request.trial.training.scratch = folder.string();
   request.trial.training.scratch_in_memory = true;
-  trial::LoadedModelAndBatch session(request.trial);
+  trial::LoadedModelTrainingSession session(request.trial);
   request.trial.plan = plan::make_plan(plan::Strategy::parse(strategy), session.facts());
   request.trial.plan.saved_min_bytes = request.trial.plan.transfer.min_bytes = 0;
   request.folder = folder.string();
@@ -172,12 +172,12 @@ TEST_CASE("memory that a forward writes is copied before the next forward even v
   test::ScratchFolder scratch;
   const plan::ResumableTrainingRequest asked = request(scratch.path, write_model(scratch.path), "none", 2);
   const auto runner = trial::make_runner(asked.trial);
-  program::ModelState model = runner->state();
+  program::ModelParametersAndBuffers model = runner->state();
   for (const auto& [name, parameter] : model.parameters)
     if (name == "block1.a") model.buffers.emplace_back("shares", parameter.detach());
   const auto optimizer = optimizer::make_optimizer({"sgd", 0.1}, {});
   test::StateRunner saved(model, runner->device());
-  trial::TrainingStateSerializer state(saved, *optimizer);
+  trial::TrainingStateCollectorAndLoader state(saved, *optimizer);
   state.set_written(runner->written_memory());
   std::set<std::string> first;
   for (const state::TensorToSave& part : state.parts({}))

@@ -17,13 +17,13 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "core/base/embedded_profile_file.h"
+#include "core/base/embedded_json_preset.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/hash.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
-#include "core/measure/trial/loaded_model_and_batch.h"
+#include "core/measure/trial/loaded_model_training_session.h"
 #include "core/plan/request/reference_file.h"
 #include "core/plan/rules/strategy.h"
 #include "core/record/trace/file.h"
@@ -34,7 +34,7 @@ namespace memtune::tests::trial_test {
 namespace {
 
 namespace fs = std::filesystem;
-using result::Outcome;
+using result::TrialOutcome;
 
 using Folder = test::ScratchFolder;
 
@@ -47,14 +47,14 @@ plan::TrialRequest request(const std::string& strategy = "none") {
   result.training.steps = 2;
   result.training.warmup = 1;
   result.training.traced_steps = 1;
-  trial::LoadedModelAndBatch session(result);
+  trial::LoadedModelTrainingSession session(result);
   result.plan = plan::make_plan(plan::Strategy::parse(strategy), session.facts());
   result.plan.saved_min_bytes = result.plan.transfer.min_bytes = 0;
   return result;
 }
 
 // Frames go to stdout if file descriptor 3 is closed. This discards them.
-result::Measurement run(const plan::TrialRequest& request) {
+result::TrialMeasurement run(const plan::TrialRequest& request) {
   static const int sink = dup2(open("/dev/null", O_WRONLY), 3);
   (void)sink;
   trial::TrialFrameWriter frames;
@@ -75,14 +75,14 @@ TEST_CASE("a successful trial reports its measurements") {
   none.training.scratch = folder.path;
   none.training.scratch_in_memory = true;  // the temporary folder may be a tmpfs
   auto baseline = run(none);
-  CHECK(baseline.outcome == Outcome::ok);
+  CHECK(baseline.outcome == TrialOutcome::ok);
   CHECK(baseline.gradients.equal);  // its two runs have the same bits
   CHECK(baseline.loss.size() == 3);
   CHECK(baseline.loss[0] == doctest::Approx(5.55).epsilon(0.02));  // ln 256 with random weights
   CHECK(baseline.step_ms.samples.size() == 2);
   CHECK(baseline.peak_bytes.allocated > baseline.floor_bytes);
   CHECK(baseline.transfer.out_bytes == 0);
-  const auto costs = parse_json(read_file(none.envelope.costs)).get<plan::RecordedOpCosts>();
+  const auto costs = parse_json(read_file(none.envelope.costs)).get<plan::RecordedStepCosts>();
   CHECK(costs.step_ms == baseline.step_ms.median);
   CHECK(costs.disk_write_gb_per_s > 0);
   CHECK(costs.disk_read_gb_per_s > 0);
@@ -98,7 +98,7 @@ TEST_CASE("a successful trial reports its measurements") {
   auto offload = request("offload:stream");
   offload.envelope.reference = none.envelope.reference;
   auto moved = run(offload);
-  CHECK(moved.outcome == Outcome::ok);
+  CHECK(moved.outcome == TrialOutcome::ok);
   CHECK(moved.gradients.compared);
   CHECK(moved.gradients.equal);
   CHECK(moved.gradients.against == "none");
@@ -127,8 +127,8 @@ trace::Trace traced(const std::string& strategy, int64_t host_budget_bytes = 0, 
   asked.training.host_budget_bytes = host_budget_bytes;
   asked.training.scratch = folder.path;
   asked.training.scratch_in_memory = true;
-  const result::Measurement measured = run(asked);
-  CHECK(measured.outcome == Outcome::ok);
+  const result::TrialMeasurement measured = run(asked);
+  CHECK(measured.outcome == TrialOutcome::ok);
   if (peak_bytes) *peak_bytes = measured.peak_bytes.allocated;
   return trace::read_trace(asked.envelope.trace).trace;
 }
@@ -221,7 +221,7 @@ TEST_CASE("a step with gradient accumulation has several passes and their mean g
   thrice.training.accumulate = 3;
   thrice.envelope.trace = folder.path / "trace.mtt";
   const auto alone = run(once), several = run(thrice);
-  CHECK(several.outcome == Outcome::ok);
+  CHECK(several.outcome == TrialOutcome::ok);
   CHECK(several.loss[0] == doctest::Approx(alone.loss[0]));
   CHECK(several.loss[1] == doctest::Approx(alone.loss[1]).epsilon(1e-5));  // the mean over micro-batches of one batch
   CHECK(several.tokens_per_s * several.step_ms.median ==
@@ -255,7 +255,7 @@ TEST_CASE("gradient accumulation keeps gradients and losses and offloaded bytes 
     asked.training.accumulate = 2;
     asked.training.warmup = 3;
     const auto found = run(asked);
-    CHECK(found.outcome == Outcome::ok);
+    CHECK(found.outcome == TrialOutcome::ok);
     CHECK(found.gradients.equal);
     CHECK(found.loss == baseline.loss);
     CHECK(found.transfer.out_bytes == 2 * of_one_pass);
@@ -277,7 +277,7 @@ TEST_CASE("losses without whole logits and every optimizer work under plans") {
       asked.training.loss_impl = how;
       asked.envelope.reference = none.envelope.reference;
       const auto found = run(asked);
-      CHECK(found.outcome == Outcome::ok);
+      CHECK(found.outcome == TrialOutcome::ok);
       CHECK(found.gradients.equal);
     }
   }
@@ -290,7 +290,7 @@ TEST_CASE("losses without whole logits and every optimizer work under plans") {
     asked.training.learning_rate = 1e-3;
     asked.training.steps = 6;
     const auto found = run(asked);
-    CHECK(found.outcome == Outcome::ok);
+    CHECK(found.outcome == TrialOutcome::ok);
     CHECK(found.loss.back() < found.loss.front());
   }
 }
@@ -301,15 +301,15 @@ TEST_CASE("an optimizer in backward lowers the peak and does not change the loss
   const auto after = run(asked);
   asked.training.optimizer_in_backward = true;
   const auto within = run(asked);
-  CHECK(within.outcome == Outcome::ok);
+  CHECK(within.outcome == TrialOutcome::ok);
   CHECK(within.loss == after.loss);
   CHECK(within.peak_bytes.allocated < after.peak_bytes.allocated);
 }
 
 void write_gradients(plan::TrialRequest baseline) {
   baseline.envelope.only_gradients = true;
-  const result::Measurement measured = run(baseline);
-  CHECK(measured.outcome == Outcome::ok);
+  const result::TrialMeasurement measured = run(baseline);
+  CHECK(measured.outcome == TrialOutcome::ok);
   CHECK(measured.step_ms.samples.empty());
   CHECK(plan::read_reference(baseline.envelope.reference).has_gradients);
 }
@@ -319,7 +319,7 @@ TEST_CASE("a reproducible baseline writes hashes of its gradients alone") {
   auto none = request();
   none.envelope.reference = folder.path / "reference.bin";
   run(none);
-  const plan::ReferenceFileMetadata reference = plan::read_reference(none.envelope.reference);
+  const plan::ReferenceGradientFileMetadata reference = plan::read_reference(none.envelope.reference);
   CHECK_FALSE(reference.has_gradients);
   for (const plan::ReferenceGradientMetadata& gradient : reference.gradients) {
     CHECK(gradient.bytes == 0);
@@ -341,12 +341,12 @@ TEST_CASE("gradients that differ from the baseline are a mismatch with the param
   const auto undecided = run(other);
   CHECK(undecided.gradients.undecided);
   CHECK_FALSE(undecided.gradients.equal);
-  CHECK(undecided.outcome == Outcome::error);
+  CHECK(undecided.outcome == TrialOutcome::error);
   CHECK(undecided.step_ms.samples.empty());
   write_gradients(none);
   auto result = run(other);
   CHECK_FALSE(result.gradients.undecided);
-  CHECK(result.outcome == Outcome::mismatch);
+  CHECK(result.outcome == TrialOutcome::mismatch);
   CHECK_FALSE(result.gradients.equal);
   CHECK(result.gradients.max_abs_difference > 0);
   CHECK(result.reason.find("gradients differ from none's, most in ") == 0);
@@ -354,7 +354,7 @@ TEST_CASE("gradients that differ from the baseline are a mismatch with the param
 
 // Changes the first element of the reference's first gradient and sets that gradient's noise.
 void move_reference(const std::filesystem::path& path, float by, double noise) {
-  plan::ReferenceFileMetadata reference = plan::read_reference(path);
+  plan::ReferenceGradientFileMetadata reference = plan::read_reference(path);
   plan::ReferenceGradientMetadata& first = reference.gradients[0];
   uint64_t end = plan::kFirstGradient;
   for (const plan::ReferenceGradientMetadata& gradient : reference.gradients) end += gradient.bytes;
@@ -381,12 +381,12 @@ TEST_CASE("gradients may differ from a nondeterministic baseline by its noise an
   other.envelope.reference = none.envelope.reference;
   move_reference(none.envelope.reference, 0.125F, 0.125);
   auto near = run(other);
-  CHECK(near.outcome == Outcome::ok);
+  CHECK(near.outcome == TrialOutcome::ok);
   CHECK_FALSE(near.gradients.equal);
   CHECK(near.reason == "gradients differ by no more than the baseline's own runs");
   move_reference(none.envelope.reference, 0.25F, 0.125);
   auto far = run(other);
-  CHECK(far.outcome == Outcome::mismatch);
+  CHECK(far.outcome == TrialOutcome::mismatch);
   CHECK(far.reason.find("gradients differ from none's, most in ") == 0);
   CHECK(far.reason.find(", and its own runs allow 0.25") != std::string::npos);
 }
@@ -404,7 +404,7 @@ struct Script {
     module.save((folder.path / "model.pt").string());
   }
 
-  result::Measurement run(const std::string& strategy, const std::string& optimizer = "sgd") const {
+  result::TrialMeasurement run(const std::string& strategy, const std::string& optimizer = "sgd") const {
     plan::TrialRequest asked;
     asked.model.path = (folder.path / "model.pt").string();
     asked.model.inputs = {plan::parse_input_spec("x:float32[4,8]")};
@@ -413,7 +413,7 @@ struct Script {
     asked.training.steps = 1;
     asked.training.warmup = 0;
     asked.envelope.reference = folder.path / "reference.bin";
-    trial::LoadedModelAndBatch session(asked);
+    trial::LoadedModelTrainingSession session(asked);
     session.survey();
     asked.plan = plan_of(strategy, session.facts());
     return trial_test::run(asked);
@@ -437,9 +437,9 @@ struct Script {
   void check_all() const {
     for (const char* strategy : {"none", "again", "host"}) {
       CAPTURE(strategy);
-      const result::Measurement measured = run(strategy);
+      const result::TrialMeasurement measured = run(strategy);
       CAPTURE(measured.reason);
-      CHECK(measured.outcome == Outcome::ok);
+      CHECK(measured.outcome == TrialOutcome::ok);
       CHECK(measured.gradients.compared);
       CHECK(measured.gradients.equal);
     }
@@ -465,7 +465,7 @@ def forward(self, x):
     return (torch.sin(torch.matmul(x, self.a)) * self.count).sum()
 )");
   script.run("none");
-  const plan::ReferenceFileMetadata reference = plan::read_reference(script.folder.path / "reference.bin");
+  const plan::ReferenceGradientFileMetadata reference = plan::read_reference(script.folder.path / "reference.bin");
   CHECK(reference.loss_noise == 0);
   CHECK(reference.gradients[0].noise == 0);
 }
@@ -513,12 +513,12 @@ TEST_CASE("out of memory is an outcome with the request and the phase and the la
   capped.training.memory_cap_bytes = test_device().memory().allocated + (3 << 20);
   auto result = run(capped);
   test_device().set_cap(0);
-  CHECK(result.outcome == Outcome::device_oom);
+  CHECK(result.outcome == TrialOutcome::device_oom);
   CHECK(result.reason.find("tried to allocate") != std::string::npos);
   CHECK(result.reason.find("warmup") != std::string::npos);
   CHECK(result.reason.find("the step's largest: ") != std::string::npos);
   REQUIRE(result.oom.has_value());
-  const result::OutOfMemory& oom = *result.oom;
+  const result::OutOfMemoryBreakdown& oom = *result.oom;
   CHECK(oom.limit_bytes == capped.training.memory_cap_bytes);
   CHECK(oom.allocated_bytes <= oom.limit_bytes);
   CHECK(oom.allocated_bytes + oom.requested_bytes > oom.limit_bytes);
@@ -533,14 +533,14 @@ TEST_CASE("a loss that is not a number is an outcome") {
   auto wild = request();
   wild.training.learning_rate = 1e30;
   auto result = run(wild);
-  CHECK(result.outcome == Outcome::nan);
+  CHECK(result.outcome == TrialOutcome::nan);
   CHECK(result.reason.find("the loss is") == 0);
 }
 
 TEST_CASE("inputs that the model rejects are a usage error") {
   auto wrong = request();
   wrong.model.inputs = {plan::parse_input_spec("input_ids:int64[2,64,3]<256")};
-  trial::LoadedModelAndBatch session(wrong);
+  trial::LoadedModelTrainingSession session(wrong);
   CHECK_THROWS_WITH_AS(session.survey(), doctest::Contains("the model rejects input_ids:int64[2,64,3]<256"),
                        UsageError);
 }
@@ -575,8 +575,8 @@ TEST_CASE("a trial without enough host memory reports the limit and the size of 
   auto big = request();
   big.model.inputs = {plan::parse_input_spec("input_ids:int64[2048,64]<256")};  // 128 MiB of logits
   const Limit limit(RLIMIT_DATA, data_bytes() + (rlim_t{64} << 20));
-  const result::Measurement measured = run(big);
-  CHECK(measured.outcome == Outcome::host_oom);
+  const result::TrialMeasurement measured = run(big);
+  CHECK(measured.outcome == TrialOutcome::host_oom);
   CHECK(measured.reason.find("out of host memory: tried to allocate ") != std::string::npos);
   CHECK(measured.reason.find("; this process may hold ") != std::string::npos);
 }
@@ -588,9 +588,9 @@ TEST_CASE("a trial whose reference exceeds the file size limit reports the limit
   none.envelope.only_gradients = true;
   const auto handler = ::signal(SIGXFSZ, SIG_IGN);
   const Limit limit(RLIMIT_FSIZE, 4096);
-  const result::Measurement measured = run(none);
+  const result::TrialMeasurement measured = run(none);
   ::signal(SIGXFSZ, handler);
-  CHECK(measured.outcome == Outcome::disk_full);
+  CHECK(measured.outcome == TrialOutcome::disk_full);
   CHECK(measured.reason.find("a file that this process writes may have 4 KiB (ulimit -f)") != std::string::npos);
   CHECK(fs::is_empty(folder.path));
 }

@@ -14,12 +14,12 @@ constexpr Rule kRules[] = {
     recompute_expensive, collectives_exposed, host_bound,    device_idle,   block_times,      records_lost,
     steps_vary,          profiler_slows};
 
-int64_t peak_of(const trace::Trace& trace, const result::Measurement& measurement) {
+int64_t peak_of(const trace::Trace& trace, const result::TrialMeasurement& measurement) {
   if (measurement.peak_bytes.allocated > 0 || trace.memory.empty()) return measurement.peak_bytes.allocated;
   return std::ranges::max(trace.memory, {}, &trace::MemorySample::allocated_bytes).allocated_bytes;
 }
 
-double step_of(const result::Measurement& measurement, const std::vector<trace::TimeInterval>& steps) {
+double step_of(const result::TrialMeasurement& measurement, const std::vector<trace::TimeInterval>& steps) {
   if (measurement.step_ms.median > 0 || steps.empty()) return measurement.step_ms.median;
   int64_t ns = 0;
   for (const trace::TimeInterval& step : steps) ns += step.end - step.start;
@@ -28,14 +28,15 @@ double step_of(const result::Measurement& measurement, const std::vector<trace::
 
 int count_blocks(const trace::Trace& trace) {
   std::set<int32_t> blocks;
-  for (const trace::TracedActivation& value : trace.values)
+  for (const trace::TracedActivationPlacement& value : trace.values)
     if (value.block != trace::kNoBlock) blocks.insert(value.block);
   return static_cast<int>(blocks.size());
 }
 
 }  // namespace
 
-TrialView::TrialView(const trace::Trace& trace, const result::Measurement& measurement, const plan::Plan* plan)
+FindingRuleInput::FindingRuleInput(const trace::Trace& trace, const result::TrialMeasurement& measurement,
+                                   const plan::Plan* plan)
     : trace(trace),
       measurement(measurement),
       plan(plan),
@@ -45,8 +46,8 @@ TrialView::TrialView(const trace::Trace& trace, const result::Measurement& measu
       peak_bytes(peak_of(trace, measurement)),
       step_ms(step_of(measurement, steps)) {}
 
-bool TrialView::offloads_values() const {
-  const result::TransferStats& transfer = measurement.transfer;
+bool FindingRuleInput::offloads_values() const {
+  const result::StepHostDeviceCopyStats& transfer = measurement.transfer;
   const auto is_copy = [&](const trace::TraceEvent& event) {
     const bool copy = event.kind == trace::EventKind::copy_out || event.kind == trace::EventKind::copy_in;
     return copy && trace.counts(event);
@@ -55,13 +56,13 @@ bool TrialView::offloads_values() const {
   return std::ranges::any_of(trace.events, is_copy);
 }
 
-double TrialView::per_step_ms(int64_t ns) const {
+double FindingRuleInput::per_step_ms(int64_t ns) const {
   return static_cast<double>(ns) / 1e6 / static_cast<double>(std::max<size_t>(1, steps.size()));
 }
 
-double TrialView::share_of_step(double ms) const { return step_ms > 0 ? ms / step_ms : 0; }
+double FindingRuleInput::share_of_step(double ms) const { return step_ms > 0 ? ms / step_ms : 0; }
 
-Finding TrialView::costs(const char* rule, double ms, std::string what, Advice advice) const {
+Finding FindingRuleInput::costs(const char* rule, double ms, std::string what, FindingAdvice advice) const {
   Finding finding;
   finding.rule = rule;
   finding.what = std::move(what);
@@ -74,15 +75,15 @@ Finding TrialView::costs(const char* rule, double ms, std::string what, Advice a
   return finding;
 }
 
-Finding TrialView::concerns(const char* rule, int64_t bytes, std::string what, Advice advice) const {
+Finding FindingRuleInput::concerns(const char* rule, int64_t bytes, std::string what, FindingAdvice advice) const {
   Finding finding = costs(rule, 0, std::move(what), std::move(advice));
   finding.bytes = bytes;
   finding.weight = static_cast<double>(bytes) / static_cast<double>(std::max<int64_t>(1, peak_bytes));
   return finding;
 }
 
-FindingTraceSpan TrialView::evidence(const trace::Intervals& set, trace::EventKind kind) const {
-  FindingTraceSpan evidence;
+FindingTraceEvidence FindingRuleInput::evidence(const trace::Intervals& set, trace::EventKind kind) const {
+  FindingTraceEvidence evidence;
   evidence.strategy = measurement.strategy;
   std::vector<std::pair<int64_t, uint32_t>> worst;  // negative time within `set`, so that ties keep the order of events
   for (uint32_t i = 0; i < trace.events.size(); ++i) {

@@ -25,9 +25,10 @@ std::string sentence(const Finding& finding) {
   return finding.advice.empty() ? finding.what : finding.what + ": " + advice_text(finding);
 }
 
-std::vector<Finding> find(const trace::Trace& trace, const result::Measurement& measurement, const plan::Plan* plan) {
+std::vector<Finding> find(const trace::Trace& trace, const result::TrialMeasurement& measurement,
+                          const plan::Plan* plan) {
   if (had_no_effect(measurement)) return {};
-  const TrialView subject(trace, measurement, plan);
+  const FindingRuleInput subject(trace, measurement, plan);
   std::vector<Finding> findings;
   for (const Rule rule : all_rules()) {
     if (std::optional<Finding> finding = rule(subject)) findings.push_back(std::move(*finding));
@@ -39,11 +40,11 @@ std::vector<Finding> find(const trace::Trace& trace, const result::Measurement& 
   return findings;
 }
 
-void mark_failed_alternatives(std::span<const result::TrialRow> rows, const result::TrialRow& of,
+void mark_failed_alternatives(std::span<const result::TrialResultRow> rows, const result::TrialResultRow& of,
                               std::vector<Finding>& findings) {
   for (Finding& finding : findings)
-    for (const result::TrialRow& row : rows) {
-      const result::Measurement& tried = row.measurement;
+    for (const result::TrialResultRow& row : rows) {
+      const result::TrialMeasurement& tried = row.measurement;
       if (finding.alternative_strategy.empty() || tried.strategy != finding.alternative_strategy ||
           !same_axes(row, of) || worked(row))
         continue;

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "core/plan/strategy/plan.h"
-#include "core/record/measurement/measurement.h"
-#include "core/record/measurement/trial_row.h"
+#include "core/record/measurement/trial_measurement.h"
+#include "core/record/measurement/trial_result_row.h"
 #include "core/record/trace/trace_event.h"
 
 namespace memtune::findings {
@@ -23,7 +23,7 @@ enum class Severity {
 std::string to_string(Severity severity);
 
 // Where to look: an interval of the trace and events in it.
-struct FindingTraceSpan {
+struct FindingTraceEvidence {
   int64_t start_ns = 0, end_ns = 0;  // both 0: nothing in the trace shows it
   std::vector<uint32_t> events;      // indices into Trace::events, the worst first; few
   trace::ValueId value;              // the value concerned
@@ -38,7 +38,7 @@ struct Finding {
   double ms_per_step = 0;  // its cost; 0: none in time
   int64_t bytes = 0;       // bytes concerned, or to be gained; 0: none in memory
   double weight = 0;       // share of the step's time or of the peak; orders findings of one severity
-  FindingTraceSpan evidence;
+  FindingTraceEvidence evidence;
   std::string alternative_strategy = {};  // the whole strategy with the advised change; empty: no strategy makes it
   bool of_figures = false;                // it is about how reliable the figures are, not about the step
 };
@@ -51,15 +51,16 @@ std::string sentence(const Finding& finding);
 
 // Findings of a trial, the heaviest first, and those about the figures themselves last. None for a trial that changed
 // nothing: it is the baseline. `plan` may be null: then the advice does not name the present setting.
-std::vector<Finding> find(const trace::Trace& trace, const result::Measurement& measurement, const plan::Plan* plan);
+std::vector<Finding> find(const trace::Trace& trace, const result::TrialMeasurement& measurement,
+                          const plan::Plan* plan);
 
 // If the strategy that a finding advises was already tried in this sweep, at the axes of `of`, and failed, reports that
 // instead.
-void mark_failed_alternatives(std::span<const result::TrialRow> rows, const result::TrialRow& of,
+void mark_failed_alternatives(std::span<const result::TrialResultRow> rows, const result::TrialResultRow& of,
                               std::vector<Finding>& findings);
 
 // Findings about the variants of a training command, without their traces: whose copies make the device wait, which
 // other variant is faster within the same memory, and which variants change nothing. The heaviest first.
-std::vector<Finding> variant_findings(std::span<const result::TrialRow> rows);
+std::vector<Finding> variant_findings(std::span<const result::TrialResultRow> rows);
 
 }  // namespace memtune::findings

@@ -46,13 +46,13 @@ Holder largest_holder(const trace::Trace& trace, const trace::MemorySample& peak
 }
 
 // Only the `plain` loss runs that op. The trace does not show which loss it was.
-Advice advice_for_head(const trace::Trace& trace, const TraceEvent* at) {
-  const bool in_head = at && at->region.kind == trace::RegionLevel::head;
+FindingAdvice advice_for_head(const trace::Trace& trace, const TraceEvent* at) {
+  const bool in_head = at && at->region.kind == trace::TraceRegionLevel::head;
   if (!in_head || std::ranges::find(trace.names, "aten::cross_entropy_loss") == trace.names.end()) return "";
   return "with the loss causal_lm or next_token, --loss-impl fused (or chunked=N) never holds the whole logits";
 }
 
-Advice advice_for_holder(const TrialView& subject, const Holder& holder, const TraceEvent* at) {
+FindingAdvice advice_for_holder(const FindingRuleInput& subject, const Holder& holder, const TraceEvent* at) {
   switch (holder.kind) {
     case MemoryOwnerKind::parameters:
     case MemoryOwnerKind::gradients: return "states=host keeps that in CPU memory; a smaller --dtype shrinks it";
@@ -70,7 +70,7 @@ Advice advice_for_holder(const TrialView& subject, const Holder& holder, const T
 }
 
 // If memory is unused: offload fewer bytes, or recompute less.
-Advice do_less(const TrialView& subject, int64_t unused) {
+FindingAdvice do_less(const FindingRuleInput& subject, int64_t unused) {
   const int64_t moved = subject.measurement.transfer.out_bytes;
   if (!subject.tunables.offloads() || moved <= 0) return subject.tunables.recompute_less();
   return subject.tunables.offload_less(1 - static_cast<double>(unused) / static_cast<double>(moved));
@@ -78,13 +78,14 @@ Advice do_less(const TrialView& subject, int64_t unused) {
 
 int64_t recomputed_bytes(const trace::Trace& trace) {
   int64_t bytes = 0;
-  for (const trace::TracedActivation& value : trace.values) bytes += value.placement == "recompute" ? value.bytes : 0;
+  for (const trace::TracedActivationPlacement& value : trace.values)
+    bytes += value.placement == "recompute" ? value.bytes : 0;
   return bytes;
 }
 
 }  // namespace
 
-std::optional<Finding> peak_owner(const TrialView& subject) {
+std::optional<Finding> peak_owner(const FindingRuleInput& subject) {
   const trace::Trace& trace = subject.trace;
   if (trace.memory.empty() || trace.owned.empty()) return {};
   const trace::MemorySample peak = *std::ranges::max_element(trace.memory, {}, &trace::MemorySample::allocated_bytes);
@@ -93,17 +94,17 @@ std::optional<Finding> peak_owner(const TrialView& subject) {
   const TraceEvent* at = trace::region_at(trace, peak.time_ns);
   const std::string region = at ? trace.names[at->name] : "";
   const double percent = 100 * static_cast<double>(holder.bytes) / static_cast<double>(peak.allocated_bytes);
-  Finding finding = subject.concerns("peak-owner", holder.bytes,
-                                     "the peak of " + format_bytes(peak.allocated_bytes) +
-                                         (region.empty() ? "" : " is in " + region) + "; " + holder.name +
-                                         (holder.members > 1 ? " hold " : " holds ") + fixed(percent, 0) + " % of it",
-                                     subject.measurement.memory ? Advice("") : advice_for_holder(subject, holder, at));
+  Finding finding = subject.concerns(
+      "peak-owner", holder.bytes,
+      "the peak of " + format_bytes(peak.allocated_bytes) + (region.empty() ? "" : " is in " + region) + "; " +
+          holder.name + (holder.members > 1 ? " hold " : " holds ") + fixed(percent, 0) + " % of it",
+      subject.measurement.memory ? FindingAdvice("") : advice_for_holder(subject, holder, at));
   finding.severity = Severity::note;
   finding.evidence.start_ns = finding.evidence.end_ns = peak.time_ns;
   return finding;
 }
 
-std::optional<Finding> budget_unused(const TrialView& subject) {
+std::optional<Finding> budget_unused(const FindingRuleInput& subject) {
   const int64_t budget = subject.trace.budget_bytes, peak = subject.peak_bytes;
   const bool pays = subject.measurement.recomputed_ops > 0 || subject.measurement.transfer.out_bytes > 0;
   if (budget <= 0 || peak <= 0 || !pays) return {};
@@ -114,7 +115,7 @@ std::optional<Finding> budget_unused(const TrialView& subject) {
                           do_less(subject, unused));
 }
 
-std::optional<Finding> fragmentation(const TrialView& subject) {
+std::optional<Finding> fragmentation(const FindingRuleInput& subject) {
   const result::PeakMemory& peak = subject.measurement.peak_bytes;
   const int64_t free = peak.reserved - peak.allocated;
   if (peak.device == 0 || free < kLargePieces ||
@@ -129,7 +130,7 @@ std::optional<Finding> fragmentation(const TrialView& subject) {
             : std::string(kAllocatorVariable) + "=" + kExpandableSegments + " changes no result, and may reserve less");
 }
 
-std::optional<Finding> host_memory_full(const TrialView& subject) {
+std::optional<Finding> host_memory_full(const FindingRuleInput& subject) {
   const double ms = subject.measurement.stalls.room_ms;
   if (subject.share_of_step(ms) < kSignificantShare) return {};
   return subject.costs("host-memory-full", ms,
@@ -137,12 +138,12 @@ std::optional<Finding> host_memory_full(const TrialView& subject) {
                        "a larger --host-budget, or a faster --scratch");
 }
 
-std::optional<Finding> disk_late(const TrialView& subject) {
+std::optional<Finding> disk_late(const FindingRuleInput& subject) {
   const double ms = subject.measurement.stalls.disk_ms;
   if (subject.share_of_step(ms) < kSignificantShare) return {};
   const trace::Intervals reads =
       trace::time_of(subject.trace, [](const TraceEvent& event) { return event.kind == EventKind::disk_read; });
-  Advice advice = subject.tunables.deeper_prefetch();
+  FindingAdvice advice = subject.tunables.deeper_prefetch();
   advice.text = "a larger --host-budget, or " + advice.text;
   Finding finding =
       subject.costs("disk-late", ms, "disk reads are late by " + ms_text(ms) + " a step", std::move(advice));
@@ -150,8 +151,8 @@ std::optional<Finding> disk_late(const TrialView& subject) {
   return finding;
 }
 
-std::optional<Finding> recompute_expensive(const TrialView& subject) {
-  const result::TransferStats& transfer = subject.measurement.transfer;
+std::optional<Finding> recompute_expensive(const FindingRuleInput& subject) {
+  const result::StepHostDeviceCopyStats& transfer = subject.measurement.transfer;
   const double ms = subject.measurement.recompute_ms;
   const auto bytes = static_cast<double>(recomputed_bytes(subject.trace));
   if (subject.share_of_step(ms) < kSignificantShare || bytes <= 0) return {};
@@ -165,7 +166,7 @@ std::optional<Finding> recompute_expensive(const TrialView& subject) {
                     "offload them to CPU");
   finding.bytes = static_cast<int64_t>(bytes);
   const trace::Intervals reruns = trace::time_of(subject.trace, [&](const TraceEvent& event) {
-    return event.region.kind != trace::RegionLevel::none && event.region.pass == trace::Pass::recompute;
+    return event.region.kind != trace::TraceRegionLevel::none && event.region.pass == trace::Pass::recompute;
   });
   if (!reruns.empty()) finding.evidence = subject.evidence(reruns, EventKind::region);
   return finding;

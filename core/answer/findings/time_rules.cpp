@@ -15,7 +15,7 @@ constexpr double kOverhead = 0.1;                 // of the measured step
 constexpr double kHostBound = 0.1, kSpreads = 2;  // of the step; of the spread of measured steps
 
 // A finding about how reliable the figures are.
-Finding doubt(const TrialView& subject, const char* rule, double weight, std::string what, std::string advice) {
+Finding doubt(const FindingRuleInput& subject, const char* rule, double weight, std::string what, std::string advice) {
   Finding finding = subject.costs(rule, 0, std::move(what), std::move(advice));
   finding.severity = Severity::problem;
   finding.weight = weight;
@@ -24,8 +24,8 @@ Finding doubt(const TrialView& subject, const char* rule, double weight, std::st
 }
 
 // From the first device event of each step to its last. Host work before and after is no gap.
-Intervals active(const TrialView& subject) {
-  const trace::StepTimeBreakdown& breakdown = subject.breakdown;
+Intervals active(const FindingRuleInput& subject) {
+  const trace::StepDeviceTimeBreakdown& breakdown = subject.breakdown;
   Intervals busy;
   for (const Intervals* set :
        {&breakdown.compute, &breakdown.in, &breakdown.out, &breakdown.collectives, &breakdown.wait})
@@ -42,7 +42,7 @@ Intervals active(const TrialView& subject) {
 Intervals optimizer_phases(const trace::Trace& trace) {
   Intervals phases;
   for (const trace::TraceEvent& event : trace.events)
-    if (event.kind == trace::EventKind::region && event.region.kind == trace::RegionLevel::phase &&
+    if (event.kind == trace::EventKind::region && event.region.kind == trace::TraceRegionLevel::phase &&
         event.region.pass == trace::Pass::optimizer)
       phases.push_back({event.start_ns, event.end_ns});
   return trace::unite(std::move(phases));
@@ -53,7 +53,7 @@ struct Gaps {
   bool in_optimizer = false;  // most of them
 };
 
-Gaps find_gaps(const TrialView& subject) {
+Gaps find_gaps(const FindingRuleInput& subject) {
   Gaps gaps{trace::intersect(subject.breakdown.idle, active(subject))};
   const int64_t in_optimizer = trace::total(trace::intersect(gaps.all, optimizer_phases(subject.trace)));
   gaps.in_optimizer = 2 * in_optimizer > trace::total(gaps.all);
@@ -62,8 +62,8 @@ Gaps find_gaps(const TrialView& subject) {
 
 // What the device waits for the host in a measured step. Tracing slows the host down, so the gaps are longer than in a
 // measured step, but what the device does takes as long.
-double host_wait_ms(const TrialView& subject, const Gaps& gaps) {
-  const trace::StepTimeBreakdown& breakdown = subject.breakdown;
+double host_wait_ms(const FindingRuleInput& subject, const Gaps& gaps) {
+  const trace::StepDeviceTimeBreakdown& breakdown = subject.breakdown;
   int64_t busy_ns = 0;
   for (const Intervals* set :
        {&breakdown.compute, &breakdown.in, &breakdown.out, &breakdown.collectives, &breakdown.wait})
@@ -87,9 +87,9 @@ PartTimes part_times(const trace::Trace& trace) {
   for (const trace::TraceEvent& event : trace.events) {
     if (event.kind != trace::EventKind::region || !trace.counts(event)) continue;
     const int64_t ns = event.end_ns - event.start_ns;
-    if (event.region.kind == trace::RegionLevel::before_blocks) times.before_ns += ns;
-    if (event.region.kind == trace::RegionLevel::head) times.head_ns += ns;
-    if (event.region.kind != trace::RegionLevel::block) continue;
+    if (event.region.kind == trace::TraceRegionLevel::before_blocks) times.before_ns += ns;
+    if (event.region.kind == trace::TraceRegionLevel::head) times.head_ns += ns;
+    if (event.region.kind != trace::TraceRegionLevel::block) continue;
     times.blocks_ns[event.region.block] += ns;
     if (event.region.pass == trace::Pass::forward) times.names[event.region.block] = trace.names[event.name];
   }
@@ -98,7 +98,7 @@ PartTimes part_times(const trace::Trace& trace) {
 
 }  // namespace
 
-std::optional<Finding> block_times(const TrialView& subject) {
+std::optional<Finding> block_times(const FindingRuleInput& subject) {
   const PartTimes times = part_times(subject.trace);
   if (times.blocks_ns.size() < 2) return {};
   int64_t step_ns = 0, blocks_ns = 0;
@@ -123,7 +123,7 @@ std::optional<Finding> block_times(const TrialView& subject) {
   return finding;
 }
 
-std::optional<Finding> host_bound(const TrialView& subject) {
+std::optional<Finding> host_bound(const FindingRuleInput& subject) {
   const Gaps gaps = find_gaps(subject);
   const double ms = host_wait_ms(subject, gaps);
   if (ms <= 0) return {};
@@ -137,7 +137,7 @@ std::optional<Finding> host_bound(const TrialView& subject) {
   return finding;
 }
 
-std::optional<Finding> device_idle(const TrialView& subject) {
+std::optional<Finding> device_idle(const FindingRuleInput& subject) {
   const Gaps found = find_gaps(subject);
   const auto& [gaps, updates] = found;
   const double ms = subject.per_step_ms(trace::total(gaps));
@@ -154,7 +154,7 @@ std::optional<Finding> device_idle(const TrialView& subject) {
   return finding;
 }
 
-std::optional<Finding> collectives_exposed(const TrialView& subject) {
+std::optional<Finding> collectives_exposed(const FindingRuleInput& subject) {
   const Intervals& alone = subject.breakdown.collectives;
   const double ms = subject.per_step_ms(trace::total(alone));
   if (subject.share_of_step(ms) < kSignificantShare) return {};
@@ -166,7 +166,7 @@ std::optional<Finding> collectives_exposed(const TrialView& subject) {
   return finding;
 }
 
-std::optional<Finding> records_lost(const TrialView& subject) {
+std::optional<Finding> records_lost(const FindingRuleInput& subject) {
   if (subject.trace.lost_records <= 0) return {};
   const double all = static_cast<double>(subject.trace.events.size()) + static_cast<double>(subject.trace.lost_records);
   return doubt(subject, "records-lost", static_cast<double>(subject.trace.lost_records) / all,
@@ -175,14 +175,14 @@ std::optional<Finding> records_lost(const TrialView& subject) {
                "trace fewer steps");
 }
 
-std::optional<Finding> steps_vary(const TrialView& subject) {
+std::optional<Finding> steps_vary(const FindingRuleInput& subject) {
   if (!subject.measurement.noisy) return {};
   const double spread = result::spread(subject.measurement.step_ms);
   return doubt(subject, "steps-vary", spread, "steps vary by " + fixed(100 * spread, 0) + " %",
                "more --steps, and nothing else on the machine");
 }
 
-std::optional<Finding> profiler_slows(const TrialView& subject) {
+std::optional<Finding> profiler_slows(const FindingRuleInput& subject) {
   const double overhead = subject.measurement.profiler_overhead;
   if (overhead < kOverhead) return {};
   return doubt(subject, "profiler-slows", overhead,

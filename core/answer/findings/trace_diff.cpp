@@ -30,7 +30,7 @@ constexpr int32_t kAllBlocks = INT32_MAX;
 
 // Regions of two traces are compared if they have the same key. Regions of unknown kind need the same name.
 struct RegionKey {
-  trace::RegionId region;
+  trace::TraceRegionKey region;
   std::string name;
   auto operator<=>(const RegionKey&) const = default;
 };
@@ -60,19 +60,19 @@ class Side {
       std::vector<TimeInterval> all;
     };
     std::map<RegionKey, Stretches> found;
-    const auto add = [&](const trace::RegionId& region, const std::string& name, const TraceEvent& event) {
-      const bool known = region.kind != trace::RegionLevel::none;
+    const auto add = [&](const trace::TraceRegionKey& region, const std::string& name, const TraceEvent& event) {
+      const bool known = region.kind != trace::TraceRegionLevel::none;
       Stretches& stretches = found[{region, known ? "" : name}];
       stretches.name = name;
       stretches.all.push_back({event.start_ns, event.end_ns});
     };
     for (const TraceEvent& event : trace_.events) {
-      if (event.kind != trace::EventKind::region || event.region.kind == trace::RegionLevel::step) continue;
+      if (event.kind != trace::EventKind::region || event.region.kind == trace::TraceRegionLevel::step) continue;
       if (!trace_.counts(event)) continue;
       add(event.region, trace_.names[event.name], event);
-      if (event.region.kind == trace::RegionLevel::block)
-        add(trace::RegionId::of_block(kAllBlocks, event.region.pass), "all blocks " + to_string(event.region.pass),
-            event);
+      if (event.region.kind == trace::TraceRegionLevel::block)
+        add(trace::TraceRegionKey::of_block(kAllBlocks, event.region.pass),
+            "all blocks " + to_string(event.region.pass), event);
     }
     std::map<RegionKey, RegionTime> regions;
     for (auto& [key, stretches] : found) {
@@ -108,7 +108,7 @@ class Side {
 
   const trace::Trace& trace_;
   std::vector<TimeInterval> steps_;
-  trace::StepTimeBreakdown breakdown_;
+  trace::StepDeviceTimeBreakdown breakdown_;
   TimeInterval aligned_;
 };
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/record/trace/step_time_breakdown.h"
+#include "core/record/trace/step_device_time_breakdown.h"
 #include "core/record/trace/trace_event.h"
 
 namespace memtune::findings {

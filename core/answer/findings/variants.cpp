@@ -18,10 +18,11 @@ constexpr int64_t kOwnBytesOfStep = int64_t{1} << 20;  // per step: batches and 
 
 // The fastest variant that worked, trains the same and needs no more memory. Null if none is faster by more than noise,
 // or if steps do different work.
-const result::TrialRow* better_than(const result::TrialRow& row, std::span<const result::TrialRow> rows) {
+const result::TrialResultRow* better_than(const result::TrialResultRow& row,
+                                          std::span<const result::TrialResultRow> rows) {
   if (result::WorkNormalizedTrialComparator(rows).work() != result::WorkUnit::step) return nullptr;
-  const result::TrialRow* best = nullptr;
-  for (const result::TrialRow* other : result::choices(rows)) {
+  const result::TrialResultRow* best = nullptr;
+  for (const result::TrialResultRow* other : result::choices(rows)) {
     if (other == &row || static_cast<double>(peak(*other)) > kSameMemory * static_cast<double>(peak(row))) continue;
     if (other->measurement.step_ms.high >= row.measurement.step_ms.low) continue;
     if (!best || other->measurement.step_ms.median < best->measurement.step_ms.median) best = other;
@@ -29,20 +30,21 @@ const result::TrialRow* better_than(const result::TrialRow& row, std::span<const
   return best;
 }
 
-std::string advice_for(const result::TrialRow& row, std::span<const result::TrialRow> rows) {
-  const result::TrialRow* other = better_than(row, rows);
+std::string advice_for(const result::TrialResultRow& row, std::span<const result::TrialResultRow> rows) {
+  const result::TrialResultRow* other = better_than(row, rows);
   if (!other) return "";
   const double gained = row.measurement.step_ms.median - other->measurement.step_ms.median;
   return other->measurement.strategy + " takes no more memory, and " + ms_text(gained) + " less";
 }
 
 // Settings of the trainer that change nothing here. A CPU's peak is resident memory, which would not show a change.
-void tell_without_effect(std::span<const result::TrialRow> rows, std::vector<Finding>& findings) {
-  const auto base = std::ranges::find_if(rows, [](const result::TrialRow& row) { return is_base(row) && worked(row); });
+void tell_without_effect(std::span<const result::TrialResultRow> rows, std::vector<Finding>& findings) {
+  const auto base =
+      std::ranges::find_if(rows, [](const result::TrialResultRow& row) { return is_base(row) && worked(row); });
   if (base == rows.end() || base->measurement.device.starts_with("CPU")) return;
   const result::WorkNormalizedTrialComparator ranking(rows);
   std::vector<std::string> names;
-  for (const result::TrialRow& row : rows) {
+  for (const result::TrialResultRow& row : rows) {
     const double apart = static_cast<double>(peak(row)) / static_cast<double>(peak(*base)) - 1;
     if (&row == &*base || !worked(row) || std::abs(apart) > kSamePeak) continue;
     if (ranking.equally_fast(row, *base) && std::abs(ranking.ratio(row, *base).value - 1) <= kSameTime)
@@ -57,9 +59,9 @@ void tell_without_effect(std::span<const result::TrialRow> rows, std::vector<Fin
   findings.push_back(std::move(finding));
 }
 
-void tell_exposed_copies(std::span<const result::TrialRow> rows, std::vector<Finding>& findings) {
-  for (const result::TrialRow& row : rows) {
-    const result::TransferStats& transfer = row.measurement.transfer;
+void tell_exposed_copies(std::span<const result::TrialResultRow> rows, std::vector<Finding>& findings) {
+  for (const result::TrialResultRow& row : rows) {
+    const result::StepHostDeviceCopyStats& transfer = row.measurement.transfer;
     if (!worked(row) || transfer.out_bytes < kOwnBytesOfStep) continue;
     Finding finding;
     finding.weight = transfer.exposed_ms / row.measurement.step_ms.median;
@@ -77,7 +79,7 @@ void tell_exposed_copies(std::span<const result::TrialRow> rows, std::vector<Fin
 
 }  // namespace
 
-std::vector<Finding> variant_findings(std::span<const result::TrialRow> rows) {
+std::vector<Finding> variant_findings(std::span<const result::TrialResultRow> rows) {
   std::vector<Finding> findings;
   tell_exposed_copies(rows, findings);
   tell_without_effect(rows, findings);

@@ -9,15 +9,15 @@
 
 namespace memtune::report {
 
-struct SettingsOrPlanAlternative {
-  std::string head;                       // "In keys of axolotl", "With memtune_plan.py"
-  std::string text;                       // "checkpoint-full, 313 ms at 13.3 GiB", or why there is no answer
-  bool by_plan = false;                   // otherwise by the trainer's settings
-  bool fits = false;                      // has an answer that fits the budget
-  const result::TrialRow* row = nullptr;  // the answer, or the smallest peak if none fits; nullptr: none worked
+struct BestTrainerSettingsOrPythonPlan {
+  std::string head;                             // "In keys of axolotl", "With memtune_plan.py"
+  std::string text;                             // "checkpoint-full, 313 ms at 13.3 GiB", or why there is no answer
+  bool by_plan = false;                         // otherwise by the trainer's settings
+  bool fits = false;                            // has an answer that fits the budget
+  const result::TrialResultRow* row = nullptr;  // the answer, or the smallest peak if none fits; nullptr: none worked
 };
 
 // Settings first, then the plan. Empty if no plan was looked for.
-std::vector<SettingsOrPlanAlternative> alternatives(const Report& report);
+std::vector<BestTrainerSettingsOrPythonPlan> alternatives(const Report& report);
 
 }  // namespace memtune::report

@@ -14,8 +14,8 @@ namespace memtune::report {
 namespace {
 
 void add_link(const Report& report, std::vector<GlossaryTerm>& terms) {
-  for (const result::TrialRow& row : report.rows) {
-    const result::TransferStats& t = row.measurement.transfer;
+  for (const result::TrialResultRow& row : report.rows) {
+    const result::StepHostDeviceCopyStats& t = row.measurement.transfer;
     if (t.link_out_gb_per_s <= 0 || t.link_in_gb_per_s <= 0) continue;
     terms.push_back({"Copy bandwidth", fixed(t.link_out_gb_per_s, 1) + " GB/s out, " + fixed(t.link_in_gb_per_s, 1) +
                                            " GB/s in, measured idle with pinned memory in the same process"});
@@ -83,12 +83,12 @@ std::vector<GlossaryTerm> circumstances(const trace::RunProvenance& origin) {
   return terms;
 }
 
-std::string headline(const Report& report, const result::TrialRow& row) {
-  const result::Measurement& m = row.measurement;
+std::string headline(const Report& report, const result::TrialResultRow& row) {
+  const result::TrialMeasurement& m = row.measurement;
   std::string time = fixed(m.step_ms.median, digits_for(m.step_ms.median)) + " ms a step";
   const bool on_device = m.peak_bytes.device > 0;
   std::string peak = format_bytes(m.peak_bytes.allocated) + (on_device ? " allocated at the peak" : " at the peak");
-  const result::TrialRow* base = reference_row(report, row);
+  const result::TrialResultRow* base = reference_row(report, row);
   if (base && base != &row && base->measurement.step_ms.median > 0) {
     time += " (" + fixed(result::WorkNormalizedTrialComparator(report.rows).ratio(row, *base).value, 2) + " × " +
             report.reference + ")";

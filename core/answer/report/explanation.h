@@ -27,7 +27,7 @@ std::vector<GlossaryTerm> circumstances(const trace::RunProvenance& origin);
 
 // Step time and peak of `row`, compared with the reference: "320.0 ms a step (1.28 × none), 12 GiB at the peak (24 GiB
 // less than none)".
-std::string headline(const Report& report, const result::TrialRow& row);
+std::string headline(const Report& report, const result::TrialResultRow& row);
 
 // Why the maximum of the trace's memory curve differs from the measured peak; "" if they agree within 1 %.
 std::string peak_note(int64_t curve_bytes, int64_t measured_bytes);

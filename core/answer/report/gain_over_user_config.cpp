@@ -11,17 +11,17 @@
 namespace memtune::report {
 namespace {
 
-using result::TrialRow;
+using result::TrialResultRow;
 
-const TrialRow* recommended(const Report& report) {
-  const auto found = std::ranges::find_if(report.rows, &TrialRow::recommended);
+const TrialResultRow* recommended(const Report& report) {
+  const auto found = std::ranges::find_if(report.rows, &TrialResultRow::recommended);
   return found == report.rows.end() ? nullptr : &*found;
 }
 
 // What the user has now, even if it failed: the unchanged command, or the strategy of the config.
-const TrialRow* own(const Report& report) {
-  const TrialRow* chosen = recommended(report);
-  const auto found = std::ranges::find_if(report.rows, [&](const TrialRow& row) {
+const TrialResultRow* own(const Report& report) {
+  const TrialResultRow* chosen = recommended(report);
+  const auto found = std::ranges::find_if(report.rows, [&](const TrialResultRow& row) {
     return (row.base && !row.command.empty()) ||
            (!report.own_strategy.empty() && row.measurement.strategy == report.own_strategy &&
             (!chosen || same_axes(row, *chosen)));
@@ -30,7 +30,7 @@ const TrialRow* own(const Report& report) {
 }
 
 // "own", or "checkpoint:full (mine.yml now)".
-std::string named(const Report& report, const TrialRow& own) {
+std::string named(const Report& report, const TrialResultRow& own) {
   return own.measurement.strategy + (report.own_config.empty() ? "" : " (" + report.own_config + " now)");
 }
 
@@ -54,7 +54,7 @@ std::string peak_change_text(int64_t more) {
   return format_bytes(std::abs(more)) + (more < 0 ? " less" : " more") + " at the peak";
 }
 
-std::string what_is_gained(const Report& report, const TrialRow& row, const TrialRow& base) {
+std::string what_is_gained(const Report& report, const TrialResultRow& row, const TrialResultRow& base) {
   const std::string& name = row.measurement.strategy;
   if (&row == &base) return "nothing that was tried is a better choice than " + named(report, row);
   if (const auto over = gain(report))
@@ -65,16 +65,16 @@ std::string what_is_gained(const Report& report, const TrialRow& row, const Tria
 }  // namespace
 
 std::optional<GainOverUserConfig> gain(const Report& report) {
-  const TrialRow* row = recommended(report);
-  const TrialRow* base = own(report);
+  const TrialResultRow* row = recommended(report);
+  const TrialResultRow* base = own(report);
   if (!row || !base || row == base || !result::usable(base->measurement)) return {};
   return GainOverUserConfig{base, result::WorkNormalizedTrialComparator(report.rows).ratio(*row, *base),
                             result::required_bytes(*row) - result::required_bytes(*base)};
 }
 
 std::string gain_text(const Report& report) {
-  const TrialRow* row = recommended(report);
-  const TrialRow* base = own(report);
+  const TrialResultRow* row = recommended(report);
+  const TrialResultRow* base = own(report);
   if (!row || !base || report.rows.size() < 2) return "";
   return what_is_gained(report, *row, *base) + (row->python.empty() ? "" : "; its plan is " + row->python) +
          (row->config.empty() || row == base ? "" : "; its config is " + row->config);

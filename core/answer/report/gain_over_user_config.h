@@ -12,7 +12,7 @@
 namespace memtune::report {
 
 struct GainOverUserConfig {
-  const result::TrialRow* over;        // what the user has now, which worked
+  const result::TrialResultRow* over;  // what the user has now, which worked
   result::StepTimeRatioEstimate time;  // time for the same work, relative to `over`
   int64_t peak_bytes = 0;              // peak minus that of `over`
 };

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/record/measurement/out_of_memory.h"
+#include "core/record/measurement/out_of_memory_breakdown.h"
 
 namespace memtune::report {
 

@@ -10,38 +10,38 @@
 namespace memtune::report {
 namespace {
 
-using result::MemoryKind;
-using result::MemoryOfKind;
 using result::StepMemoryBreakdown;
-using result::TrialRow;
+using result::StepMemoryCategory;
+using result::StepMemoryOfCategory;
+using result::TrialResultRow;
 
 constexpr size_t kModulesShown = 4;
 
-std::string name_of(MemoryKind kind) {
+std::string name_of(StepMemoryCategory kind) {
   switch (kind) {
-    case MemoryKind::optimizer: return "optimizer states";
-    case MemoryKind::logits: return "logits and loss";
-    case MemoryKind::attention: return "attention scores";
-    case MemoryKind::workspace: return "library workspace";
-    case MemoryKind::rounding: return "rounding of blocks";
-    case MemoryKind::parameters:
-    case MemoryKind::gradients:
-    case MemoryKind::buffers:
-    case MemoryKind::inputs:
-    case MemoryKind::activations:
-    case MemoryKind::temporaries:
-    case MemoryKind::other: break;
+    case StepMemoryCategory::optimizer: return "optimizer states";
+    case StepMemoryCategory::logits: return "logits and loss";
+    case StepMemoryCategory::attention: return "attention scores";
+    case StepMemoryCategory::workspace: return "library workspace";
+    case StepMemoryCategory::rounding: return "rounding of blocks";
+    case StepMemoryCategory::parameters:
+    case StepMemoryCategory::gradients:
+    case StepMemoryCategory::buffers:
+    case StepMemoryCategory::inputs:
+    case StepMemoryCategory::activations:
+    case StepMemoryCategory::temporaries:
+    case StepMemoryCategory::other: break;
   }
   return to_string(kind);
 }
 
 std::string phase_text(const StepMemoryBreakdown& memory) {
   switch (memory.phase) {
-    case result::MemoryPhase::forward: return memory.saved_only ? "" : ", peak in forward";
-    case result::MemoryPhase::backward: return ", peak in backward";
-    case result::MemoryPhase::update: return ", peak in the update";
-    case result::MemoryPhase::no_gradients:
-    case result::MemoryPhase::other: break;
+    case result::PeakMemoryTrainingPhase::forward: return memory.saved_only ? "" : ", peak in forward";
+    case result::PeakMemoryTrainingPhase::backward: return ", peak in backward";
+    case result::PeakMemoryTrainingPhase::update: return ", peak in the update";
+    case result::PeakMemoryTrainingPhase::no_gradients:
+    case result::PeakMemoryTrainingPhase::other: break;
   }
   return "";
 }
@@ -59,11 +59,11 @@ std::string modules_text(const StepMemoryBreakdown& memory) {
 
 }  // namespace
 
-const TrialRow* memory_row(const Report& report) {
-  const auto recommended = std::ranges::find_if(report.rows, &TrialRow::recommended);
-  const TrialRow* row = recommended != report.rows.end() ? &*recommended
-                        : report.rows.size() == 1        ? &report.rows.front()
-                                                         : nullptr;
+const TrialResultRow* memory_row(const Report& report) {
+  const auto recommended = std::ranges::find_if(report.rows, &TrialResultRow::recommended);
+  const TrialResultRow* row = recommended != report.rows.end() ? &*recommended
+                              : report.rows.size() == 1        ? &report.rows.front()
+                                                               : nullptr;
   return row && row->measurement.memory ? row : nullptr;
 }
 
@@ -73,21 +73,21 @@ std::vector<TableColumn> owner_columns(const StepMemoryBreakdown& memory) {
                                       {memory.saved_only ? "before backward" : "peak", TableColumn::kAlways},
                                       {"share", TableColumn::kAlways},
                                       {"after", TableColumn::kAlways}};
-  std::vector<MemoryOfKind> owners = memory.owners;
-  std::ranges::stable_sort(owners, std::greater<>(), &MemoryOfKind::peak_bytes);
-  MemoryOfKind sum;
-  for (const MemoryOfKind& each : owners) {
+  std::vector<StepMemoryOfCategory> owners = memory.owners;
+  std::ranges::stable_sort(owners, std::greater<>(), &StepMemoryOfCategory::peak_bytes);
+  StepMemoryOfCategory sum;
+  for (const StepMemoryOfCategory& each : owners) {
     sum.before_bytes += each.before_bytes;
     sum.peak_bytes += each.peak_bytes;
     sum.end_bytes += each.end_bytes;
   }
-  const auto put = [&](const std::string& name, const MemoryOfKind& owner) {
+  const auto put = [&](const std::string& name, const StepMemoryOfCategory& owner) {
     const double share =
         100 * static_cast<double>(owner.peak_bytes) / static_cast<double>(std::max<int64_t>(1, sum.peak_bytes));
     add_row(columns, {name, format_bytes(owner.before_bytes), format_bytes(owner.peak_bytes), fixed(share, 1) + " %",
                       format_bytes(owner.end_bytes)});
   };
-  for (const MemoryOfKind& each : owners) put(name_of(each.kind), each);
+  for (const StepMemoryOfCategory& each : owners) put(name_of(each.kind), each);
   put("sum", sum);
   return columns;
 }

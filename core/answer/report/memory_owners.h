@@ -11,7 +11,7 @@
 namespace memtune::report {
 
 // The recommended row, or the only one, if it has the memory of a step; else nullptr.
-const result::TrialRow* memory_row(const Report& report);
+const result::TrialResultRow* memory_row(const Report& report);
 
 // A row for each kind of memory and one for their sum.
 std::vector<TableColumn> owner_columns(const result::StepMemoryBreakdown& memory);

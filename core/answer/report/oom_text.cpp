@@ -13,22 +13,24 @@ namespace memtune::report {
 namespace {
 
 using result::OomCause;
-using result::OutOfMemory;
+using result::OutOfMemoryBreakdown;
 
 std::string batch_text(const result::BatchRowsAndTokens& batch) {
   return std::to_string(result::amount(batch)) + (batch.positions > 0 ? " positions" : " rows");
 }
 
-std::string pieces_text(const OutOfMemory& oom) { return format_bytes(oom.reserved_bytes - oom.allocated_bytes); }
+std::string pieces_text(const OutOfMemoryBreakdown& oom) {
+  return format_bytes(oom.reserved_bytes - oom.allocated_bytes);
+}
 
 // The largest one.
-std::string untrained_model(const OutOfMemory& oom) {
+std::string untrained_model(const OutOfMemoryBreakdown& oom) {
   const auto found = std::ranges::find_if(
       oom.models, [](const result::OomLoadedModel& model) { return model.with_gradients && !model.trained; });
   return found == oom.models.end() ? "" : found->name;
 }
 
-std::string cause_text(OomCause cause, const OutOfMemory& oom) {
+std::string cause_text(OomCause cause, const OutOfMemoryBreakdown& oom) {
   switch (cause) {
     case OomCause::other_process:
       return "other processes hold " + format_bytes(oom.other_processes_bytes.value_or(0)) + " of the device";
@@ -65,18 +67,18 @@ std::string cause_text(OomCause cause, const OutOfMemory& oom) {
   return "";
 }
 
-std::string phase_text(const OutOfMemory& oom) {
+std::string phase_text(const OutOfMemoryBreakdown& oom) {
   switch (oom.phase) {
-    case result::MemoryPhase::forward: return "forward";
-    case result::MemoryPhase::backward: return "backward";
-    case result::MemoryPhase::update: return "the update";
-    case result::MemoryPhase::no_gradients: return "a run without gradients";
-    case result::MemoryPhase::other: return "code beside the passes";
+    case result::PeakMemoryTrainingPhase::forward: return "forward";
+    case result::PeakMemoryTrainingPhase::backward: return "backward";
+    case result::PeakMemoryTrainingPhase::update: return "the update";
+    case result::PeakMemoryTrainingPhase::no_gradients: return "a run without gradients";
+    case result::PeakMemoryTrainingPhase::other: return "code beside the passes";
   }
   return "";
 }
 
-std::string request_text(const OutOfMemory& oom) {
+std::string request_text(const OutOfMemoryBreakdown& oom) {
   return "Step " + std::to_string(oom.step) + " asked for " + format_bytes(oom.requested_bytes) + " in " +
          phase_text(oom) + (oom.where.file.empty() ? "" : ", " + place_text(oom.where)) + ", with " +
          format_bytes(oom.allocated_bytes) + " allocated, " + format_bytes(oom.reserved_bytes) + " reserved, " +
@@ -84,7 +86,7 @@ std::string request_text(const OutOfMemory& oom) {
          (is_limited(oom) ? " and a limit of " + format_bytes(oom.limit_bytes) : "");
 }
 
-std::string holders_text(const OutOfMemory& oom) {
+std::string holders_text(const OutOfMemoryBreakdown& oom) {
   const std::pair<const char*, int64_t> kinds[] = {{"parameters", oom.parameters_bytes},
                                                    {"gradients", oom.gradients_bytes},
                                                    {"optimizer states", oom.optimizer_bytes},
@@ -98,7 +100,7 @@ std::string holders_text(const OutOfMemory& oom) {
 
 }  // namespace
 
-std::string oom_text(const OutOfMemory& oom) {
+std::string oom_text(const OutOfMemoryBreakdown& oom) {
   const OomCause cause = cause_of(oom);
   const std::string holders = holders_text(oom), lines = oom.stacks ? lines_text(oom.lines) : "";
   return cause_text(cause, oom) + ". " + request_text(oom) + ". " +

@@ -3,11 +3,11 @@
 
 #include <string>
 
-#include "core/record/measurement/out_of_memory.h"
+#include "core/record/measurement/out_of_memory_breakdown.h"
 
 namespace memtune::report {
 
 // Cause, figures, holders, first remedy. Its texts are as safe to print as those of `oom`.
-std::string oom_text(const result::OutOfMemory& oom);
+std::string oom_text(const result::OutOfMemoryBreakdown& oom);
 
 }  // namespace memtune::report

@@ -8,7 +8,7 @@
 namespace memtune::report {
 namespace {
 
-using result::TrialRow;
+using result::TrialResultRow;
 
 std::string percent(double share) { return fixed(100 * share, 1) + " %"; }
 
@@ -17,14 +17,14 @@ std::string ms(double ms) { return fixed(ms, digits_for(ms)) + " ms"; }
 }  // namespace
 
 bool has_predictions(const Report& report) {
-  return std::ranges::any_of(report.rows, [](const TrialRow& row) { return row.predicted.has_value(); });
+  return std::ranges::any_of(report.rows, [](const TrialResultRow& row) { return row.predicted.has_value(); });
 }
 
 std::string predictions_text(const Report& report) {
   const result::PredictionErrorSummary errors = result::prediction_errors(report.rows);
   if (errors.trials == 0) return "";
   const auto failed =
-      std::ranges::count_if(report.rows, [](const TrialRow& row) { return row.predicted && !worked(row); });
+      std::ranges::count_if(report.rows, [](const TrialResultRow& row) { return row.predicted && !worked(row); });
   const std::string others = failed == 0 ? "" : "; " + std::to_string(failed) + " more did not work";
   if (errors.trials == 1)
     return "1 trial: step time off by " + percent(errors.step_most) + ", the peak by " + percent(errors.peak_most) +
@@ -36,7 +36,7 @@ std::string predictions_text(const Report& report) {
 
 std::vector<std::string> bounds_text(const Report& report) {
   std::vector<std::string> lines;
-  for (const TrialRow& row : report.rows)
+  for (const TrialResultRow& row : report.rows)
     if (row.predicted && row.predicted->least_ms > 0)
       lines.push_back(label(row) + ": " + ms(row.predicted->step_ms) +
                       " predicted; the lower bound for this memory is " + ms(row.predicted->least_ms));
@@ -44,8 +44,8 @@ std::vector<std::string> bounds_text(const Report& report) {
 }
 
 std::optional<result::ExtraMemoryBenefit> benefit_of_more_memory(const Report& report) {
-  const auto chosen = std::ranges::find_if(report.rows, &TrialRow::recommended);
-  if (chosen == report.rows.end() || report.goal != result::Goal::throughput) return {};
+  const auto chosen = std::ranges::find_if(report.rows, &TrialResultRow::recommended);
+  if (chosen == report.rows.end() || report.goal != result::RecommendationGoal::throughput) return {};
   return result::benefit_of_more_memory(report.rows, *chosen, report.budget_bytes);
 }
 

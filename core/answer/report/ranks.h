@@ -9,7 +9,7 @@
 namespace memtune::report {
 
 // The trial whose ranks are shown. Null if it ran as one process, or if none is recommended among several.
-const result::TrialRow* rank_row(const Report& report);
+const result::TrialResultRow* rank_row(const Report& report);
 // One cell per rank. Empty if rank_row is null.
 std::vector<TableColumn> rank_columns(const Report& report);
 

@@ -6,17 +6,17 @@
 
 namespace memtune::report {
 
-using result::TrialRow;
+using result::TrialResultRow;
 
-const TrialRow* reference_row(const Report& report, const TrialRow& row) {
-  const auto found = std::ranges::find_if(report.rows, [&](const TrialRow& other) {
+const TrialResultRow* reference_row(const Report& report, const TrialResultRow& row) {
+  const auto found = std::ranges::find_if(report.rows, [&](const TrialResultRow& other) {
     return worked(other) && other.measurement.strategy == report.reference && same_axes(other, row);
   });
   return found == report.rows.end() ? nullptr : &*found;
 }
 
 bool is_of_commands(const Report& report) {
-  return std::ranges::any_of(report.rows, [](const TrialRow& row) { return !row.command.empty(); });
+  return std::ranges::any_of(report.rows, [](const TrialResultRow& row) { return !row.command.empty(); });
 }
 
 bool has_resident_peaks(const Report& report) { return is_of_commands(report) && report.device.starts_with("CPU"); }
@@ -33,8 +33,8 @@ Report printable(Report report) {
   for (std::string& note : report.notes) clean(note);
   for (findings::Finding& finding : report.findings)
     clean(finding.rule, finding.what, finding.advice, finding.alternative_strategy);
-  for (TrialRow& row : report.rows) {
-    result::Measurement& m = row.measurement;
+  for (TrialResultRow& row : report.rows) {
+    result::TrialMeasurement& m = row.measurement;
     clean_names(m.strategy, m.equal_to, m.gradients.worst, m.gradients.against, m.losses.against);
     clean(m.reason, m.no_effect, m.dtype, m.device, m.plan, m.trace, row.config, row.python);
     if (m.growth)
@@ -54,9 +54,10 @@ Report printable(Report report) {
       for (result::MemoryOfModuleGroup& module : m.memory->modules) clean_names(module.name);
       clean_names(m.memory->paths);
     }
-    for (result::SweepRoundMeasurement& round : m.rounds) clean_names(round.base);
+    for (result::TrialRoundTimesAndMachineLoad& round : m.rounds) clean_names(round.base);
     for (std::string& word : row.command) clean(word);
-    for (result::StateSaveMeasurement& save : row.saves) clean_names(save.mode), clean(save.reason, save.no_slowdown);
+    for (result::StateSaveModeMeasurement& save : row.saves)
+      clean_names(save.mode), clean(save.reason, save.no_slowdown);
   }
   return report;
 }

@@ -22,16 +22,16 @@ struct Report {
   std::string own_strategy = {};   // what that config has now; "": none, or no strategy matches it
   bool emulated = false;           // the CPU emulated the device
   int64_t budget_bytes = 0;        // limit of device memory; 0: none
-  result::Goal goal = result::Goal::throughput;
+  result::RecommendationGoal goal = result::RecommendationGoal::throughput;
   int blocks = 0;                // of the model; 0: unknown
   std::string reshard = {};      // when gathered parameters are freed (a word of kReshard); "": one rank
   std::string shard_flags = {};  // the other sharding options, as command line flags
   bool shards_on_host = false;
-  bool clips_gradients = false;        // to a total norm
-  int64_t global_batch = 0;            // samples per step with gradient accumulation; 0: a step is one batch
-  double mtbf_s = 0;                   // mean time between failures of the job; 0: not given
-  int64_t keep_last = 0;               // saved states that the training keeps; 0: all
-  std::vector<result::TrialRow> rows;  // in any order
+  bool clips_gradients = false;              // to a total norm
+  int64_t global_batch = 0;                  // samples per step with gradient accumulation; 0: a step is one batch
+  double mtbf_s = 0;                         // mean time between failures of the job; 0: not given
+  int64_t keep_last = 0;                     // saved states that the training keeps; 0: all
+  std::vector<result::TrialResultRow> rows;  // in any order
   result::Recommendation recommendation;
   std::vector<findings::Finding> findings;           // in the recommended trial's trace, most severe first
   std::vector<result::PredictedFrontier> frontiers;  // predicted step time and peak of plans over all budgets
@@ -44,7 +44,7 @@ struct Report {
 
 // The row to compare `row` with: the reference strategy at the same batch and sequence, if it worked. May be `row`
 // itself; nullptr if there is none.
-const result::TrialRow* reference_row(const Report& report, const result::TrialRow& row);
+const result::TrialResultRow* reference_row(const Report& report, const result::TrialResultRow& row);
 
 // Whether the rows are variants of a training command. Their losses are compared, not their gradients.
 bool is_of_commands(const Report& report);

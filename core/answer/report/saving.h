@@ -12,16 +12,16 @@
 namespace memtune::report {
 
 // The row whose save modes are shown: the recommended one, if its saves were measured; otherwise nullptr.
-const result::TrialRow* saving_row(const Report& report);
+const result::TrialResultRow* saving_row(const Report& report);
 
 // One cell per save mode that worked; empty if none did. `mtbf_s`: mean time between failures; 0: not given.
-std::vector<TableColumn> saving_columns(const result::TrialRow& row, double mtbf_s);
+std::vector<TableColumn> saving_columns(const result::TrialResultRow& row, double mtbf_s);
 
 // One line per failed mode: "async: disk_full: no space left".
-std::vector<std::string> saving_failures(const result::TrialRow& row);
+std::vector<std::string> saving_failures(const result::TrialResultRow& row);
 
 // saving_text of the best mode, at `mtbf_s` or, if that is 0, at three typical failure rates. "" if no mode worked.
-std::string saving_advice(const result::TrialRow& row, double mtbf_s);
+std::string saving_advice(const result::TrialResultRow& row, double mtbf_s);
 
 // "with a failure every 12 h: async every 120 steps (2.3 min), 1.2 % of the time".
 std::string saving_text(const result::SaveIntervalAdvice& advice);

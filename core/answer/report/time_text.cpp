@@ -11,14 +11,15 @@
 namespace memtune::report {
 
 std::string time_text(const Report& report) {
-  const auto worked = [](const result::TrialRow& each) { return result::worked(each.measurement); };
+  const auto worked = [](const result::TrialResultRow& each) { return result::worked(each.measurement); };
   const auto working = std::ranges::count_if(report.rows, worked);
-  const auto row = std::ranges::find_if(
-      report.rows, [&](const result::TrialRow& each) { return worked(each) && (working == 1 || each.recommended); });
+  const auto row = std::ranges::find_if(report.rows, [&](const result::TrialResultRow& each) {
+    return worked(each) && (working == 1 || each.recommended);
+  });
   if (row == report.rows.end() || !row->measurement.time_shares) return "";
   const result::TrainingPhaseTimeShares& shares = *row->measurement.time_shares;
   std::vector<std::string> parts;
-  for (const result::TimeShareField& kind : result::kTimeKinds)
+  for (const result::TimeShareNameAndMemberPointer& kind : result::kTimeKinds)
     if (const long percent = std::lround(100 * shares.*kind.share); percent > 0)
       parts.push_back(std::string(kind.name) + " " + std::to_string(percent) + " %");
   std::string text = join(parts, ", ");

@@ -14,13 +14,13 @@
 namespace memtune::report {
 namespace {
 
-using result::TrialRow;
+using result::TrialResultRow;
 
 // Names the noisy trials, unless all trials are noisy.
-std::string noisy_times(const std::vector<const TrialRow*>& rows) {
+std::string noisy_times(const std::vector<const TrialResultRow*>& rows) {
   double most = 0;
   std::vector<std::string> names;
-  for (const TrialRow* row : rows) {
+  for (const TrialResultRow* row : rows) {
     if (!row->measurement.noisy) continue;
     most = std::max(most, spread(row->measurement.step_ms));
     names.push_back(label(*row));
@@ -35,9 +35,9 @@ constexpr double kBusy = 0.25;  // share of the cores; above it, other processes
 
 // Shows the round with the highest load from other processes.
 std::string busy_cores(const Report& report) {
-  const result::SweepRoundMeasurement* most = nullptr;
-  for (const TrialRow& row : report.rows)
-    for (const result::SweepRoundMeasurement& round : row.measurement.rounds)
+  const result::TrialRoundTimesAndMachineLoad* most = nullptr;
+  for (const TrialResultRow& row : report.rows)
+    for (const result::TrialRoundTimesAndMachineLoad& round : row.measurement.rounds)
       if (round.cores > 0 && (!most || round.other_cores > most->other_cores)) most = &round;
   if (!most) return "";
   const auto cores = static_cast<double>(most->cores);
@@ -49,8 +49,8 @@ std::string busy_cores(const Report& report) {
 
 std::string busy_gpu(const Report& report) {
   int64_t most = 0;
-  for (const TrialRow& row : report.rows)
-    for (const result::SweepRoundMeasurement& round : row.measurement.rounds)
+  for (const TrialResultRow& row : report.rows)
+    for (const result::TrialRoundTimesAndMachineLoad& round : row.measurement.rounds)
       most = std::max(most, round.gpu_processes);
   if (most == 0) return "";
   return std::to_string(most) + (most == 1 ? " other process was" : " other processes were") +
@@ -61,7 +61,7 @@ std::string busy_gpu(const Report& report) {
 // per reason.
 std::vector<std::string> without_effect(const Report& report) {
   std::vector<std::pair<std::string, std::vector<std::string>>> reasons;
-  for (const TrialRow& row : report.rows) {
+  for (const TrialResultRow& row : report.rows) {
     const std::string reason = effect_text(row.measurement);
     if (reason.empty()) continue;
     auto found = std::ranges::find(reasons, reason, &std::pair<std::string, std::vector<std::string>>::first);
@@ -73,15 +73,15 @@ std::vector<std::string> without_effect(const Report& report) {
   return lines;
 }
 
-std::vector<const TrialRow*> rows_that_worked(const Report& report) {
-  std::vector<const TrialRow*> rows = ranked(report.rows);
-  std::erase_if(rows, [](const TrialRow* row) { return !worked(*row); });
+std::vector<const TrialResultRow*> rows_that_worked(const Report& report) {
+  std::vector<const TrialResultRow*> rows = ranked(report.rows);
+  std::erase_if(rows, [](const TrialResultRow* row) { return !worked(*row); });
   return rows;
 }
 
 }  // namespace
 
-std::string display_name(const TrialRow& row) {
+std::string display_name(const TrialResultRow& row) {
   return row.measurement.strategy +
          (has_ineffective_part(row.measurement) ? " = " + effective_strategy(row.measurement) : "");
 }
@@ -105,8 +105,8 @@ std::string predicted_text(const result::TrialPrediction& predicted) {
                                        : format_bytes(predicted.peak_bytes) + " at the peak");
 }
 
-std::string failure_text(const TrialRow& row) {
-  const result::Measurement& m = row.measurement;
+std::string failure_text(const TrialResultRow& row) {
+  const result::TrialMeasurement& m = row.measurement;
   return result::label(to_string(m.outcome), row.batch, row.sequence) + (m.reason.empty() ? "" : ": " + m.reason) +
          (row.predicted ? "; predicted: " + predicted_text(*row.predicted) : "");
 }
@@ -114,13 +114,13 @@ std::string failure_text(const TrialRow& row) {
 std::string device_text(const Report& report) { return report.device + (report.emulated ? ", emulating a GPU" : ""); }
 
 std::vector<std::string> legend(const Report& report) {
-  const std::vector<const TrialRow*> rows = rows_that_worked(report);
-  const auto any = [&](bool TrialRow::*mark) {
-    return std::any_of(rows.begin(), rows.end(), [&](const TrialRow* row) { return row->*mark; });
+  const std::vector<const TrialResultRow*> rows = rows_that_worked(report);
+  const auto any = [&](bool TrialResultRow::*mark) {
+    return std::any_of(rows.begin(), rows.end(), [&](const TrialResultRow* row) { return row->*mark; });
   };
   std::vector<std::string> parts;
-  if (any(&TrialRow::recommended)) parts.push_back("* recommended");
-  if (any(&TrialRow::pareto)) parts.push_back("• no other is both faster and smaller");
+  if (any(&TrialResultRow::recommended)) parts.push_back("* recommended");
+  if (any(&TrialResultRow::pareto)) parts.push_back("• no other is both faster and smaller");
   if (!rows.empty() && reference_label(report) != report.reference) parts.push_back("ref: " + report.reference);
   return parts;
 }
@@ -129,30 +129,30 @@ RecommendationText verdict(const Report& report) {
   const result::Recommendation& advice = report.recommendation;
   if (advice.strategy.empty() && advice.reason.empty()) return {};
   if (!advice.fits || advice.strategy.empty()) return {"No recommendation", advice.reason, false};
-  const auto row = std::ranges::find_if(report.rows, &TrialRow::recommended);
+  const auto row = std::ranges::find_if(report.rows, &TrialResultRow::recommended);
   const std::string shown = row == report.rows.end() ? advice.strategy : display_name(*row);
   const std::string name = result::label(shown, advice.batch, advice.sequence);
   return {"Recommended", name + (advice.reason.empty() ? "" : ": " + advice.reason), true};
 }
 
 std::vector<std::string> notes(const Report& report) {
-  const std::vector<const TrialRow*> rows = rows_that_worked(report);
+  const std::vector<const TrialResultRow*> rows = rows_that_worked(report);
   std::vector<std::string> notes = without_effect(report);
   notes.insert(notes.end(), report.notes.begin(), report.notes.end());
   for (std::string& line : bounds_text(report)) notes.push_back(std::move(line));
   if (std::string noisy = noisy_times(rows); !noisy.empty()) notes.push_back(std::move(noisy));
-  for (const TrialRow* row : rows)
+  for (const TrialResultRow* row : rows)
     if (row->measurement.losses.changed)
       notes.push_back(label(*row) + " trains differently from " + row->measurement.losses.against +
                       ", so it is not recommended: " + why_changed(row->measurement.losses));
-  for (const TrialRow* row : rows)
-    if (const TrialRow* base = reference_row(report, *row);
+  for (const TrialResultRow* row : rows)
+    if (const TrialResultRow* base = reference_row(report, *row);
         base && !row->command.empty() && has_other_samples(row->measurement, base->measurement))
       notes.push_back("a step of " + label(*row) + " has " +
                       fixed(amount(row->measurement, result::WorkUnit::sample), 0) + " samples, that of " +
                       label(*base) + " has " + fixed(amount(base->measurement, result::WorkUnit::sample), 0) +
                       ": their losses are not compared");
-  const auto nearly_equal = [](const TrialRow* row) {
+  const auto nearly_equal = [](const TrialResultRow* row) {
     return row->measurement.gradients.compared && !row->measurement.gradients.equal;
   };
   if (std::any_of(rows.begin(), rows.end(), nearly_equal)) {

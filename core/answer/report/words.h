@@ -9,7 +9,7 @@
 namespace memtune::report {
 
 // The strategy's name, with its effective strategy if a part of it had no effect: "offload:sync = none".
-std::string display_name(const result::TrialRow& row);
+std::string display_name(const result::TrialResultRow& row);
 
 // Warnings to print before any figure: other processes used the machine during trials.
 std::vector<std::string> warnings(const Report& report);
@@ -21,7 +21,7 @@ std::string signed_percent(double share);
 std::string predicted_text(const result::TrialPrediction& predicted);
 
 // Why a trial failed, with its prediction if it has one: "device_oom, batch 2: asked for 2 GiB".
-std::string failure_text(const result::TrialRow& row);
+std::string failure_text(const result::TrialResultRow& row);
 
 // "NVIDIA H200", marked if it was emulated.
 std::string device_text(const Report& report);

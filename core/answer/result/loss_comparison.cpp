@@ -18,10 +18,10 @@ double rounding(const std::string& dtype) {
   return 1e-5;
 }
 
-size_t common_steps(const Measurement& a, const Measurement& b) {
+size_t common_steps(const TrialMeasurement& a, const TrialMeasurement& b) {
   size_t steps = std::numeric_limits<size_t>::max();
-  for (const Measurement* each : {&a, &b})
-    for (const SweepRoundMeasurement& round : each->rounds) steps = std::min(steps, round.loss.size());
+  for (const TrialMeasurement* each : {&a, &b})
+    for (const TrialRoundTimesAndMachineLoad& round : each->rounds) steps = std::min(steps, round.loss.size());
   return a.rounds.empty() || b.rounds.empty() ? 0 : steps;
 }
 
@@ -29,9 +29,9 @@ struct Range {
   double low = std::numeric_limits<double>::infinity(), high = -low;
 };
 
-Range range_of(const Measurement& m, size_t step) {
+Range range_of(const TrialMeasurement& m, size_t step) {
   Range range;
-  for (const SweepRoundMeasurement& round : m.rounds) {
+  for (const TrialRoundTimesAndMachineLoad& round : m.rounds) {
     range.low = std::min(range.low, round.loss[step]);
     range.high = std::max(range.high, round.loss[step]);
   }
@@ -52,17 +52,17 @@ std::string text_of(double loss) {
 
 }  // namespace
 
-bool trains_more(const Measurement& m, const Measurement& other) {
+bool trains_more(const TrialMeasurement& m, const TrialMeasurement& other) {
   return m.tensors_without_gradient < other.tensors_without_gradient;
 }
 
-bool has_other_samples(const Measurement& m, const Measurement& base) {
+bool has_other_samples(const TrialMeasurement& m, const TrialMeasurement& base) {
   constexpr double kSame = 0.02;  // counts are computed from times, so they vary
   const double samples = amount(m, WorkUnit::sample), expected = amount(base, WorkUnit::sample);
   return samples > 0 && expected > 0 && std::abs(samples / expected - 1) > kSame;
 }
 
-LossComparison compare_losses(const Measurement& m, const Measurement& base) {
+LossComparison compare_losses(const TrialMeasurement& m, const TrialMeasurement& base) {
   LossComparison found;
   if (const int64_t more = m.tensors_without_gradient - base.tensors_without_gradient; more > 0) {
     found.compared = found.changed = true;
@@ -78,7 +78,7 @@ LossComparison compare_losses(const Measurement& m, const Measurement& base) {
     if (!std::isfinite(range.low) || !std::isfinite(range.high)) continue;
     const double size = std::max(std::abs(range.low), std::abs(range.high));
     const double allowed = kOfRuns * (range.high - range.low) + static_cast<double>(step + 1) * unit * size;
-    for (const SweepRoundMeasurement& round : m.rounds) {
+    for (const TrialRoundTimesAndMachineLoad& round : m.rounds) {
       const double beyond = distance(round.loss[step], range);
       const double share = allowed > 0 ? beyond / allowed : beyond > 0 ? std::numeric_limits<double>::infinity() : 0;
       if (share <= nearest) continue;

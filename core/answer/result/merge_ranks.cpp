@@ -5,7 +5,7 @@
 namespace memtune::result {
 namespace {
 
-RankMeasurement share_of(const Measurement& measurement, size_t rank) {
+RankMeasurement share_of(const TrialMeasurement& measurement, size_t rank) {
   RankMeasurement share;
   share.rank = static_cast<int64_t>(rank);
   share.step_ms = measurement.step_ms;
@@ -16,11 +16,11 @@ RankMeasurement share_of(const Measurement& measurement, size_t rank) {
   return share;
 }
 
-void take_highest(const Measurement& rank, Measurement& to) {
+void take_highest(const TrialMeasurement& rank, TrialMeasurement& to) {
   for (const auto peak : {&PeakMemory::allocated, &PeakMemory::reserved, &PeakMemory::device})
     to.peak_bytes.*peak = std::max(to.peak_bytes.*peak, rank.peak_bytes.*peak);
-  for (const auto bytes : {&Measurement::floor_bytes, &Measurement::host_bytes, &Measurement::host_peak_bytes,
-                           &Measurement::disk_peak_bytes})
+  for (const auto bytes : {&TrialMeasurement::floor_bytes, &TrialMeasurement::host_bytes,
+                           &TrialMeasurement::host_peak_bytes, &TrialMeasurement::disk_peak_bytes})
     to.*bytes = std::max(to.*bytes, rank.*bytes);
   for (const auto ms : {&CommunicationStats::exposed_ms, &CommunicationStats::collectives_ms})
     to.communication.*ms = std::max(to.communication.*ms, rank.communication.*ms);
@@ -29,20 +29,21 @@ void take_highest(const Measurement& rank, Measurement& to) {
   to.noisy |= rank.noisy;
 }
 
-void take_gradients(const Measurement& rank, size_t number, Measurement& to) {
+void take_gradients(const TrialMeasurement& rank, size_t number, TrialMeasurement& to) {
   if (rank.gradients.compared && !rank.gradients.equal &&
       (to.gradients.equal || rank.gradients.max_abs_difference > to.gradients.max_abs_difference))
     to.gradients = rank.gradients;
-  if (rank.outcome == Outcome::ok && to.reason.empty()) to.reason = rank.reason;
-  if (to.outcome != Outcome::ok || rank.outcome == Outcome::ok) return;
+  if (rank.outcome == TrialOutcome::ok && to.reason.empty()) to.reason = rank.reason;
+  if (to.outcome != TrialOutcome::ok || rank.outcome == TrialOutcome::ok) return;
   to.outcome = rank.outcome;
   to.reason = "rank " + std::to_string(number) + ": " + rank.reason;
 }
 
 // Merges the saves of one more rank.
-void add_saves(const std::vector<StateSaveResult>& saves, size_t rank, std::vector<StateSaveResult>& to) {
-  for (const StateSaveResult& save : saves) {
-    const auto same = std::ranges::find(to, save.step, &StateSaveResult::step);
+void add_saves(const std::vector<TrainingRunStateSaveRecord>& saves, size_t rank,
+               std::vector<TrainingRunStateSaveRecord>& to) {
+  for (const TrainingRunStateSaveRecord& save : saves) {
+    const auto same = std::ranges::find(to, save.step, &TrainingRunStateSaveRecord::step);
     if (same == to.end()) continue;
     same->blocked_ms = std::max(same->blocked_ms, save.blocked_ms);
     same->durable_ms = std::max(same->durable_ms, save.durable_ms);
@@ -51,11 +52,11 @@ void add_saves(const std::vector<StateSaveResult>& saves, size_t rank, std::vect
   }
 }
 
-std::vector<double> mean_losses(std::span<const Measurement> ranks) {
+std::vector<double> mean_losses(std::span<const TrialMeasurement> ranks) {
   std::vector<double> means;
   for (size_t i = 0; i < ranks.front().loss.size(); ++i) {
     double sum = 0;
-    for (const Measurement& rank : ranks) sum += i < rank.loss.size() ? rank.loss[i] : 0;
+    for (const TrialMeasurement& rank : ranks) sum += i < rank.loss.size() ? rank.loss[i] : 0;
     means.push_back(sum / static_cast<double>(ranks.size()));
   }
   return means;
@@ -63,13 +64,13 @@ std::vector<double> mean_losses(std::span<const Measurement> ranks) {
 
 }  // namespace
 
-Measurement merge_ranks(std::span<const Measurement> ranks) {
-  Measurement all = ranks.front();
+TrialMeasurement merge_ranks(std::span<const TrialMeasurement> ranks) {
+  TrialMeasurement all = ranks.front();
   if (ranks.size() == 1) return all;
-  all.outcome = Outcome::ok;
-  if (ranks.front().outcome != Outcome::ok) all.reason.clear();
-  const Measurement& slowest =
-      *std::ranges::max_element(ranks, {}, [](const Measurement& rank) { return rank.step_ms.median; });
+  all.outcome = TrialOutcome::ok;
+  if (ranks.front().outcome != TrialOutcome::ok) all.reason.clear();
+  const TrialMeasurement& slowest =
+      *std::ranges::max_element(ranks, {}, [](const TrialMeasurement& rank) { return rank.step_ms.median; });
   all.step_ms = slowest.step_ms;
   all.samples_per_s = all.tokens_per_s = 0;
   for (size_t i = 0; i < ranks.size(); ++i) {
@@ -103,15 +104,15 @@ ResumableTrainingResult merge_ranks(std::span<const ResumableTrainingResult> ran
   return all;
 }
 
-StateSaveMeasurement merge_ranks(std::span<const StateSaveMeasurement> ranks) {
-  StateSaveMeasurement all = ranks.front();
+StateSaveModeMeasurement merge_ranks(std::span<const StateSaveModeMeasurement> ranks) {
+  StateSaveModeMeasurement all = ranks.front();
   for (size_t i = 1; i < ranks.size(); ++i) {
-    const StateSaveMeasurement& rank = ranks[i];
+    const StateSaveModeMeasurement& rank = ranks[i];
     for (const auto ms :
-         {&StateSaveMeasurement::first_blocked_ms, &StateSaveMeasurement::first_durable_ms,
-          &StateSaveMeasurement::blocked_ms, &StateSaveMeasurement::most_blocked_ms, &StateSaveMeasurement::durable_ms,
-          &StateSaveMeasurement::total_ms, &StateSaveMeasurement::step_ms, &StateSaveMeasurement::slowed_ms,
-          &StateSaveMeasurement::load_ms})
+         {&StateSaveModeMeasurement::first_blocked_ms, &StateSaveModeMeasurement::first_durable_ms,
+          &StateSaveModeMeasurement::blocked_ms, &StateSaveModeMeasurement::most_blocked_ms,
+          &StateSaveModeMeasurement::durable_ms, &StateSaveModeMeasurement::total_ms,
+          &StateSaveModeMeasurement::step_ms, &StateSaveModeMeasurement::slowed_ms, &StateSaveModeMeasurement::load_ms})
       all.*ms = std::max(all.*ms, rank.*ms);
     all.bytes += rank.bytes;
     all.host_bytes = std::max(all.host_bytes, rank.host_bytes);

@@ -10,21 +10,21 @@ namespace memtune::result {
 namespace {
 
 template <auto Member>
-double of(const Measurement& m) {
+double of(const TrialMeasurement& m) {
   return static_cast<double>(m.*Member);
 }
 
 template <auto Part, auto Member>
-double within(const Measurement& m) {
+double within(const TrialMeasurement& m) {
   return static_cast<double>(m.*Part.*Member);
 }
 
 template <auto Get>
-bool positive(const Measurement& m) {
+bool positive(const TrialMeasurement& m) {
   return Get(m) > 0;
 }
 
-bool offloads_activations(const Measurement& m) { return m.transfer.out_bytes + m.transfer.in_bytes > 0; }
+bool offloads_activations(const TrialMeasurement& m) { return m.transfer.out_bytes + m.transfer.in_bytes > 0; }
 
 // Known if above 0.
 template <auto Get>
@@ -38,8 +38,8 @@ constexpr MetricDefinition of_copies(const char* key, const char* head, MetricUn
   return {key, head, unit, digits, Get, offloads_activations};
 }
 
-using M = Measurement;
-using T = TransferStats;
+using M = TrialMeasurement;
+using T = StepHostDeviceCopyStats;
 using C = CommunicationStats;
 constexpr int kForLeast = MetricDefinition::kForLeast;
 
@@ -68,15 +68,15 @@ constexpr MetricDefinition kFigures[] = {
     plain<of<&M::optimizer_ms>>("optimizer_ms", "optimizer ms", MetricUnit::ms, 2),
 };
 
-double largest(const MetricDefinition& metric, std::span<const TrialRow* const> rows) {
+double largest(const MetricDefinition& metric, std::span<const TrialResultRow* const> rows) {
   double most = 0;
-  for (const TrialRow* row : rows) most = std::max(most, metric.get(row->measurement));
+  for (const TrialResultRow* row : rows) most = std::max(most, metric.get(row->measurement));
   return most;
 }
 
-double least(const MetricDefinition& metric, std::span<const TrialRow* const> rows) {
+double least(const MetricDefinition& metric, std::span<const TrialResultRow* const> rows) {
   double least = std::numeric_limits<double>::infinity();
-  for (const TrialRow* row : rows) least = std::min(least, metric.get(row->measurement));
+  for (const TrialResultRow* row : rows) least = std::min(least, metric.get(row->measurement));
   return least;
 }
 
@@ -92,13 +92,14 @@ const MetricDefinition& metric(std::string_view key) {
   return *found;
 }
 
-const MetricDefinition& rate_metric(std::span<const TrialRow* const> rows) {
+const MetricDefinition& rate_metric(std::span<const TrialResultRow* const> rows) {
   const MetricDefinition& tokens = metric("tokens_per_s");
-  const bool all = std::ranges::all_of(rows, [&](const TrialRow* row) { return tokens.known(row->measurement); });
+  const bool all = std::ranges::all_of(rows, [&](const TrialResultRow* row) { return tokens.known(row->measurement); });
   return all ? tokens : metric("samples_per_s");
 }
 
-MetricColumn::MetricColumn(const MetricDefinition& metric, std::span<const TrialRow* const> rows)
+MetricColumnFormatter::MetricColumnFormatter(const MetricDefinition& metric,
+                                             std::span<const TrialResultRow* const> rows)
     : metric_(metric), digits_(metric.digits) {
   if (metric.unit == MetricUnit::bytes) {
     const ByteDisplayUnit unit = unit_for(static_cast<int64_t>(largest(metric, rows)));
@@ -111,17 +112,19 @@ MetricColumn::MetricColumn(const MetricDefinition& metric, std::span<const Trial
       metric.unit == MetricUnit::per_second ? (least(metric, rows) >= 100 ? 0 : 2) : digits_for(least(metric, rows));
 }
 
-std::string MetricColumn::head() const {
+std::string MetricColumnFormatter::head() const {
   if (metric_.unit == MetricUnit::bytes) return std::string(metric_.head) + " " + byte_unit_;
   return metric_.unit == MetricUnit::share ? std::string(metric_.head) + " %" : metric_.head;
 }
 
-double MetricColumn::in_unit(double raw) const { return raw * scale_; }
+double MetricColumnFormatter::in_unit(double raw) const { return raw * scale_; }
 
-double MetricColumn::value(const Measurement& m) const { return in_unit(metric_.get(m)); }
+double MetricColumnFormatter::value(const TrialMeasurement& m) const { return in_unit(metric_.get(m)); }
 
-std::string MetricColumn::text(const Measurement& m) const { return metric_.known(m) ? text(value(m)) : kNothing; }
+std::string MetricColumnFormatter::text(const TrialMeasurement& m) const {
+  return metric_.known(m) ? text(value(m)) : kNothing;
+}
 
-std::string MetricColumn::text(double value) const { return fixed(value, digits_); }
+std::string MetricColumnFormatter::text(double value) const { return fixed(value, digits_); }
 
 }  // namespace memtune::result

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "core/record/measurement/out_of_memory.h"
+#include "core/record/measurement/out_of_memory_breakdown.h"
 
 namespace memtune::result {
 
@@ -27,17 +27,17 @@ enum class OomCause {
 std::string to_string(OomCause cause);
 
 // The first in the order above whose rule holds.
-OomCause cause_of(const OutOfMemory& oom);
+OomCause cause_of(const OutOfMemoryBreakdown& oom);
 
 // Of no known kind, and there before the model began to run: so no activations.
-int64_t kept_bytes(const OutOfMemory& oom);
+int64_t kept_bytes(const OutOfMemoryBreakdown& oom);
 
 // Bytes of the lines that compute logits or a loss, and of those of attention scores, with the failed request.
-int64_t loss_bytes(const OutOfMemory& oom);
-int64_t attention_bytes(const OutOfMemory& oom);
+int64_t loss_bytes(const OutOfMemoryBreakdown& oom);
+int64_t attention_bytes(const OutOfMemoryBreakdown& oom);
 
 // PyTorch may not take the whole device, so other processes on it do not matter.
-bool is_limited(const OutOfMemory& oom);
+bool is_limited(const OutOfMemoryBreakdown& oom);
 
 // What the batch is compared by: positions, or rows if positions are not known.
 int64_t amount(const BatchRowsAndTokens& batch);

@@ -7,16 +7,16 @@
 namespace memtune::result {
 namespace {
 
-bool always(const OutOfMemory&) { return true; }
-bool is_whole(const OutOfMemory& oom) { return !oom.checkpointed; }
-bool is_fixed(const OutOfMemory& oom) { return !oom.expandable; }
-bool has_states(const OutOfMemory& oom) { return oom.optimizer_bytes >= oom.parameters_bytes; }
+bool always(const OutOfMemoryBreakdown&) { return true; }
+bool is_whole(const OutOfMemoryBreakdown& oom) { return !oom.checkpointed; }
+bool is_fixed(const OutOfMemoryBreakdown& oom) { return !oom.expandable; }
+bool has_states(const OutOfMemoryBreakdown& oom) { return oom.optimizer_bytes >= oom.parameters_bytes; }
 
 // "{checkpoint}" stands for the words of a setting.
 struct Remedy {
   OomCause cause;
   const char* text;
-  bool (*helps)(const OutOfMemory&) = always;
+  bool (*helps)(const OutOfMemoryBreakdown&) = always;
 };
 
 using enum OomCause;
@@ -82,7 +82,7 @@ constexpr LibraryWords kLibraries[] = {
     {"", "evaluation_outputs", "outputs.append(output.cpu())"},
 };
 
-bool has_line_in(const OutOfMemory& oom, std::string_view folder) {
+bool has_line_in(const OutOfMemoryBreakdown& oom, std::string_view folder) {
   return oom.where.file.find(folder) != std::string::npos ||
          std::ranges::any_of(
              oom.lines, [&](const AllocatingSourceLine& line) { return line.file.find(folder) != std::string::npos; });
@@ -94,7 +94,7 @@ std::string setting_in(const std::string& text) {
   return begin == std::string::npos ? "" : text.substr(begin + 1, text.find('}') - begin - 1);
 }
 
-std::string words_of(std::string_view setting, const OutOfMemory& oom) {
+std::string words_of(std::string_view setting, const OutOfMemoryBreakdown& oom) {
   const auto own = std::ranges::find(oom.words, setting, &SettingInTrainerSyntax::setting);
   if (own != oom.words.end()) return own->text;
   const LibraryWords* found = std::ranges::find_if(kLibraries, [&](const LibraryWords& words) {
@@ -103,19 +103,19 @@ std::string words_of(std::string_view setting, const OutOfMemory& oom) {
   return found == std::end(kLibraries) ? "" : std::string(found->text);
 }
 
-std::string filled(std::string text, const OutOfMemory& oom) {
+std::string filled(std::string text, const OutOfMemoryBreakdown& oom) {
   const std::string setting = setting_in(text);
   return setting.empty() ? text : text.replace(text.find('{'), setting.size() + 2, words_of(setting, oom));
 }
 
-bool has_words(const std::string& text, const OutOfMemory& oom) {
+bool has_words(const std::string& text, const OutOfMemoryBreakdown& oom) {
   const std::string setting = setting_in(text);
   return setting.empty() || !words_of(setting, oom).empty();
 }
 
 }  // namespace
 
-std::vector<std::string> remedies(OomCause cause, const OutOfMemory& oom) {
+std::vector<std::string> remedies(OomCause cause, const OutOfMemoryBreakdown& oom) {
   std::vector<std::string> found;
   for (const Remedy& remedy : kRemedies)
     if (remedy.cause == cause && remedy.helps(oom) && has_words(remedy.text, oom))

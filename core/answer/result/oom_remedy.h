@@ -9,6 +9,6 @@
 namespace memtune::result {
 
 // The first to try first: "gradient checkpointing (gradient_checkpointing: true)".
-std::vector<std::string> remedies(OomCause cause, const OutOfMemory& oom);
+std::vector<std::string> remedies(OomCause cause, const OutOfMemoryBreakdown& oom);
 
 }  // namespace memtune::result

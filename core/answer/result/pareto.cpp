@@ -32,7 +32,7 @@ void set_predicted(ParetoPlotPoint& point) {
   if (std::isfinite(place) && std::isfinite(time)) point.predicted_peak = place, point.predicted_time = time;
 }
 
-void set_frontiers(std::span<const PredictedFrontier> frontiers, std::span<const TrialRow> rows,
+void set_frontiers(std::span<const PredictedFrontier> frontiers, std::span<const TrialResultRow> rows,
                    const WorkNormalizedTrialComparator& ranking, ParetoPlot& plot) {
   double slowest = 0;
   for (const ParetoPlotPoint& point : plot.points)
@@ -79,51 +79,51 @@ void set_budget(double budget, ParetoPlot& plot) {
 }
 
 void set_fronts(ParetoPlot& plot) {
-  std::vector<const TrialRow*> rows;
-  std::map<const TrialRow*, ParetoPlotPoint> points;
+  std::vector<const TrialResultRow*> rows;
+  std::map<const TrialResultRow*, ParetoPlotPoint> points;
   for (const ParetoPlotPoint& point : plot.points) {
     rows.push_back(point.row);
     points[point.row] = point;
   }
   for (const auto& front : fronts_of(rows)) {
     std::vector<ParetoPlotPoint>& line = plot.fronts.emplace_back();
-    for (const TrialRow* row : front) line.push_back(points[row]);
+    for (const TrialResultRow* row : front) line.push_back(points[row]);
   }
 }
 
 }  // namespace
 
-void mark_front(std::span<TrialRow> rows) {
-  const WorkNormalizedTrialComparator ranking{std::span<const TrialRow>(rows)};
-  const auto beats = [&](const TrialRow& a, const TrialRow& b) {  // at least as good in both, better in one
+void mark_front(std::span<TrialResultRow> rows) {
+  const WorkNormalizedTrialComparator ranking{std::span<const TrialResultRow>(rows)};
+  const auto beats = [&](const TrialResultRow& a, const TrialResultRow& b) {  // at least as good in both, better in one
     const double time_a = ranking.time(a), time_b = ranking.time(b);
     return same_axes(a, b) && !is_untimed(a.measurement) && time_a <= time_b &&
            required_bytes(a) <= required_bytes(b) && (time_a < time_b || required_bytes(a) < required_bytes(b));
   };
-  const std::vector<const TrialRow*> chosen = choices(rows);
-  for (TrialRow& row : rows) {
+  const std::vector<const TrialResultRow*> chosen = choices(rows);
+  for (TrialResultRow& row : rows) {
     row.pareto = std::ranges::count(chosen, &row) > 0 && !is_untimed(row.measurement) &&
-                 std::ranges::none_of(chosen, [&](const TrialRow* other) { return beats(*other, row); });
+                 std::ranges::none_of(chosen, [&](const TrialResultRow* other) { return beats(*other, row); });
   }
 }
 
-std::vector<std::vector<const TrialRow*>> fronts_of(std::span<const TrialRow* const> rows) {
-  std::map<std::pair<std::optional<int64_t>, std::optional<int64_t>>, std::vector<const TrialRow*>> by_axes;
-  for (const TrialRow* row : rows) {
+std::vector<std::vector<const TrialResultRow*>> fronts_of(std::span<const TrialResultRow* const> rows) {
+  std::map<std::pair<std::optional<int64_t>, std::optional<int64_t>>, std::vector<const TrialResultRow*>> by_axes;
+  for (const TrialResultRow* row : rows) {
     if (row->pareto) by_axes[{row->batch, row->sequence}].push_back(row);
   }
-  std::vector<std::vector<const TrialRow*>> fronts;
+  std::vector<std::vector<const TrialResultRow*>> fronts;
   for (auto& [axes, front] : by_axes) {
-    std::ranges::stable_sort(front, {}, [](const TrialRow* row) { return required_bytes(*row); });
+    std::ranges::stable_sort(front, {}, [](const TrialResultRow* row) { return required_bytes(*row); });
     fronts.push_back(std::move(front));
   }
   return fronts;
 }
 
-std::vector<ParetoPlotPoint> placed(const PredictedFrontier& frontier, std::span<const TrialRow* const> rows,
+std::vector<ParetoPlotPoint> placed(const PredictedFrontier& frontier, std::span<const TrialResultRow* const> rows,
                                     const WorkNormalizedTrialComparator& ranking, const ByteDisplayUnit& unit,
                                     double slowest) {
-  const auto is_of_it = [&](const TrialRow* row) {
+  const auto is_of_it = [&](const TrialResultRow* row) {
     return row->batch == frontier.batch && row->sequence == frontier.sequence && usable(row->measurement) &&
            row->measurement.step_ms.median > 0;
   };
@@ -137,17 +137,17 @@ std::vector<ParetoPlotPoint> placed(const PredictedFrontier& frontier, std::span
   return points;
 }
 
-ParetoPlot pareto_plot_of(std::span<const TrialRow> rows, int64_t budget_bytes,
+ParetoPlot pareto_plot_of(std::span<const TrialResultRow> rows, int64_t budget_bytes,
                           std::span<const PredictedFrontier> frontiers) {
   ParetoPlot plot;
   const WorkNormalizedTrialComparator ranking(rows);
   plot.time_name = ranking.title();
   plot.time_unit = ranking.unit();
   int64_t largest = 0;
-  for (const TrialRow& row : rows) largest = std::max(largest, required_bytes(row));
+  for (const TrialResultRow& row : rows) largest = std::max(largest, required_bytes(row));
   plot.unit = unit_for(largest);
-  const std::vector<const TrialRow*> chosen = choices(rows);
-  for (const TrialRow* row : ranked(rows)) {
+  const std::vector<const TrialResultRow*> chosen = choices(rows);
+  for (const TrialResultRow* row : ranked(rows)) {
     if (std::ranges::count(chosen, row) == 0) continue;
     plot.points.push_back({row, static_cast<double>(required_bytes(*row)) / plot.unit.bytes, ranking.time(*row)});
     set_predicted(plot.points.back());

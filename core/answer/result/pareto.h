@@ -11,13 +11,13 @@
 namespace memtune::result {
 
 // Sets Row::pareto: no usable row with the same batch and sequence is faster and smaller.
-void mark_front(std::span<TrialRow> rows);
+void mark_front(std::span<TrialResultRow> rows);
 
 // The marked rows: one front per batch and sequence, each sorted by peak.
-std::vector<std::vector<const TrialRow*>> fronts_of(std::span<const TrialRow* const> rows);
+std::vector<std::vector<const TrialResultRow*>> fronts_of(std::span<const TrialResultRow* const> rows);
 
 struct ParetoPlotPoint {
-  const TrialRow* row = nullptr;
+  const TrialResultRow* row = nullptr;
   double peak = 0;      // in the plot's unit
   double time = 0;      // for the same work, in the plot's unit
   bool beyond = false;  // much slower than the others; drawn at the upper edge to keep the scale
@@ -36,7 +36,7 @@ struct ParetoPlot {
 };
 
 // `frontiers` are those of the rows' settings. Parts that are much slower than the trials are left out.
-ParetoPlot pareto_plot_of(std::span<const TrialRow> rows, int64_t budget_bytes,
+ParetoPlot pareto_plot_of(std::span<const TrialResultRow> rows, int64_t budget_bytes,
                           std::span<const PredictedFrontier> frontiers = {});
 
 // Whether a plot of these peaks has room for the budget's line: a budget far away would squeeze the points.
@@ -46,7 +46,7 @@ inline bool budget_is_near(double budget, double least_peak, double most_peak) {
 
 // Converts a frontier to the units of a plot of `rows`. Time for the same work depends on batch and sequence. Points
 // are sorted by peak; those much slower than `slowest`, a time of the plot, are left out.
-std::vector<ParetoPlotPoint> placed(const PredictedFrontier& frontier, std::span<const TrialRow* const> rows,
+std::vector<ParetoPlotPoint> placed(const PredictedFrontier& frontier, std::span<const TrialResultRow* const> rows,
                                     const WorkNormalizedTrialComparator& ranking, const ByteDisplayUnit& unit,
                                     double slowest);
 

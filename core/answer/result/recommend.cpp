@@ -24,7 +24,7 @@ constexpr double kTellsNothing = 10;  // largest ratio of an interval's ends tha
 const std::array<std::string, 2> kGoals = {"throughput", "memory"};
 
 // "none at batch 2, seq 1024".
-std::string spoken(const TrialRow& row) {
+std::string spoken(const TrialResultRow& row) {
   const std::string axes = axes_text(row.batch, row.sequence);
   return row.measurement.strategy + (axes.empty() ? "" : " at " + axes);
 }
@@ -42,43 +42,43 @@ std::string more_time(double from, double to, WorkUnit work) {
   return (percent < 0.5 ? "next to no more time" : fixed(percent, 0) + " % more time") + what;
 }
 
-std::string figures(const TrialRow& row) {
+std::string figures(const TrialResultRow& row) {
   return format_ms(row.measurement.step_ms.median) + " a step, " + required_text(row.measurement);
 }
 
-Recommendation answer(const TrialRow& row, std::string reason, bool fits) {
+Recommendation answer(const TrialResultRow& row, std::string reason, bool fits) {
   return {row.measurement.strategy, std::move(reason), fits, row.batch, row.sequence};
 }
 
-using Better = bool (WorkNormalizedTrialComparator::*)(const TrialRow&, const TrialRow&) const;
+using Better = bool (WorkNormalizedTrialComparator::*)(const TrialResultRow&, const TrialResultRow&) const;
 
-const TrialRow& best_of(std::span<const TrialRow* const> rows, const WorkNormalizedTrialComparator& ranking,
-                        Better better) {
-  return **std::ranges::min_element(rows,
-                                    [&](const TrialRow* a, const TrialRow* b) { return (ranking.*better)(*a, *b); });
+const TrialResultRow& best_of(std::span<const TrialResultRow* const> rows, const WorkNormalizedTrialComparator& ranking,
+                              Better better) {
+  return **std::ranges::min_element(
+      rows, [&](const TrialResultRow* a, const TrialResultRow* b) { return (ranking.*better)(*a, *b); });
 }
 
 class Recommender {
  public:
-  Recommender(std::span<const TrialRow> rows, int64_t budget, Goal goal)
+  Recommender(std::span<const TrialResultRow> rows, int64_t budget, RecommendationGoal goal)
       : rows_(rows), budget_(budget), goal_(goal), ranking_(rows) {
     candidates_ = choices(rows);
     if (candidates_.empty())
-      for (const TrialRow& row : rows)
+      for (const TrialResultRow& row : rows)
         if (usable(row.measurement)) candidates_.push_back(&row);
     std::ranges::copy_if(candidates_, std::back_inserter(fitting_),
-                         [&](const TrialRow* row) { return budget <= 0 || required_bytes(*row) <= budget; });
+                         [&](const TrialResultRow* row) { return budget <= 0 || required_bytes(*row) <= budget; });
     keep_the_longest();
   }
 
   Recommendation recommend() const {
     if (candidates_.empty()) return nothing_worked();
     if (fitting_.empty()) return nothing_fits();
-    const TrialRow& chosen = choose(fitting_, ranking_, goal_);
+    const TrialResultRow& chosen = choose(fitting_, ranking_, goal_);
     std::string reason = headline(chosen) + ": " + figures(chosen) + limit_text(chosen) + why_not_base(chosen);
     if (is_untimed(chosen.measurement))
       reason += "; its time is not known, because the CPU emulates the copies";
-    else if (goal_ == Goal::throughput)
+    else if (goal_ == RecommendationGoal::throughput)
       reason += next_price(chosen);
     return answer(chosen, reason + wrong_but_faster(chosen), true);
   }
@@ -86,40 +86,40 @@ class Recommender {
  private:
   // A shorter sequence is different training, so only the longest sequence that fits is considered.
   void keep_the_longest() {
-    const auto length = [](const TrialRow* row) { return row->sequence.value_or(0); };
+    const auto length = [](const TrialResultRow* row) { return row->sequence.value_or(0); };
     if (fitting_.empty()) return;
     const auto [shortest, longest] = std::ranges::minmax(fitting_, {}, length);
     if (length(shortest) == length(longest)) return;
     shorter_left_out_ = true;
     const int64_t most = length(longest);
-    std::erase_if(fitting_, [&](const TrialRow* row) { return length(row) < most; });
-    std::erase_if(candidates_, [&](const TrialRow* row) { return length(row) < most; });
+    std::erase_if(fitting_, [&](const TrialResultRow* row) { return length(row) < most; });
+    std::erase_if(candidates_, [&](const TrialResultRow* row) { return length(row) < most; });
   }
 
   Recommendation nothing_worked() const {
-    const auto ended = [](const TrialRow& row) {
-      return row.measurement.outcome != Outcome::interrupted && row.measurement.outcome != Outcome::skipped;
+    const auto ended = [](const TrialResultRow& row) {
+      return row.measurement.outcome != TrialOutcome::interrupted && row.measurement.outcome != TrialOutcome::skipped;
     };
     return {"", std::ranges::any_of(rows_, ended) ? "no trial worked" : "no trial has run to its end", false, {}, {}};
   }
 
   Recommendation nothing_fits() const {
-    const TrialRow& least = best(candidates_, &WorkNormalizedTrialComparator::smaller);
+    const TrialResultRow& least = best(candidates_, &WorkNormalizedTrialComparator::smaller);
     return answer(least,
                   "nothing fits " + format_bytes(budget_) + ": the least that works is " + spoken(least) + " with " +
                       format_bytes(required_bytes(least)),
                   false);
   }
 
-  const TrialRow& best(const std::vector<const TrialRow*>& rows, Better better) const {
+  const TrialResultRow& best(const std::vector<const TrialResultRow*>& rows, Better better) const {
     return best_of(rows, ranking_, better);
   }
 
-  std::string headline(const TrialRow& chosen) const {
-    const TrialRow& fastest = best(fitting_, &WorkNormalizedTrialComparator::faster);
+  std::string headline(const TrialResultRow& chosen) const {
+    const TrialResultRow& fastest = best(fitting_, &WorkNormalizedTrialComparator::faster);
     const auto timed =
-        std::ranges::count_if(fitting_, [](const TrialRow* row) { return !is_untimed(row->measurement); });
-    const bool by_time = goal_ == Goal::throughput && timed > 0;
+        std::ranges::count_if(fitting_, [](const TrialResultRow* row) { return !is_untimed(row->measurement); });
+    const bool by_time = goal_ == RecommendationGoal::throughput && timed > 0;
     const auto count = by_time ? static_cast<size_t>(timed) : fitting_.size();
     std::string text;
     if (count == 1) {
@@ -144,7 +144,7 @@ class Recommender {
     return text;
   }
 
-  static std::string limit_text(const TrialRow& row) {
+  static std::string limit_text(const TrialResultRow& row) {
     const int64_t cap = row.measurement.cap_bytes;
     const std::string& allocator = row.measurement.allocator;
     return (cap > 0 && row.measurement.peak_bytes.device > 0 ? ", ran within " + format_bytes(cap) : "") +
@@ -153,11 +153,11 @@ class Recommender {
 
   bool others_train_differently() const {
     return std::ranges::any_of(
-        rows_, [](const TrialRow& row) { return usable(row.measurement) && row.measurement.losses.changed; });
+        rows_, [](const TrialResultRow& row) { return usable(row.measurement) && row.measurement.losses.changed; });
   }
 
   // " (0.93 to 1.04 × its time)" if there are several rounds.
-  std::string interval_text(const TrialRow& row, const TrialRow& fastest) const {
+  std::string interval_text(const TrialResultRow& row, const TrialResultRow& fastest) const {
     if (!have_rounds_in_common(row.measurement, fastest.measurement)) return "";
     const StepTimeRatioEstimate ratio = ranking_.ratio(row, fastest, ConfidenceIntervalLevel::percent99);
     if (ratio.high > kTellsNothing * ratio.low)
@@ -166,8 +166,8 @@ class Recommender {
   }
 
   // Why the baseline, the usual first choice, was not chosen.
-  std::string why_not_base(const TrialRow& chosen) const {
-    for (const TrialRow& row : rows_) {
+  std::string why_not_base(const TrialResultRow& chosen) const {
+    for (const TrialResultRow& row : rows_) {
       if (!is_base(row) || !same_axes(row, chosen)) continue;
       if (!worked(row)) return "; " + row.measurement.strategy + " ends in " + to_string(row.measurement.outcome);
       if (budget_ > 0 && required_bytes(row) > budget_)
@@ -178,14 +178,14 @@ class Recommender {
   }
 
   // The option that saves memory at the lowest time per byte: "checkpoint:full saves 23 GiB for 24 % more time".
-  std::string next_price(const TrialRow& from) const {
-    const TrialRow* best = nullptr;
+  std::string next_price(const TrialResultRow& from) const {
+    const TrialResultRow* best = nullptr;
     bool smaller_without_time = false;
-    const auto price = [&](const TrialRow& row) {
+    const auto price = [&](const TrialResultRow& row) {
       return (ranking_.time(row) - ranking_.time(from)) /
              static_cast<double>(required_bytes(from) - required_bytes(row));
     };
-    for (const TrialRow* row : candidates_) {
+    for (const TrialResultRow* row : candidates_) {
       if (required_bytes(*row) >= required_bytes(from)) continue;
       if (is_untimed(row->measurement))
         smaller_without_time = true;
@@ -199,9 +199,9 @@ class Recommender {
   }
 
   // Explains why a faster row with wrong results was not chosen.
-  std::string wrong_but_faster(const TrialRow& chosen) const {
-    for (const TrialRow& row : rows_) {
-      if (row.measurement.outcome == Outcome::mismatch && ranking_.time(row) < ranking_.time(chosen))
+  std::string wrong_but_faster(const TrialResultRow& chosen) const {
+    for (const TrialResultRow& row : rows_) {
+      if (row.measurement.outcome == TrialOutcome::mismatch && ranking_.time(row) < ranking_.time(chosen))
         return "; " + spoken(row) + " is faster, but its gradients differ";
       if (row.measurement.losses.changed && usable(row.measurement) && ranking_.time(row) < ranking_.time(chosen))
         return "; " + spoken(row) + " is faster, but trains differently";
@@ -209,49 +209,49 @@ class Recommender {
     return "";
   }
 
-  std::span<const TrialRow> rows_;
+  std::span<const TrialResultRow> rows_;
   int64_t budget_;
-  Goal goal_;
+  RecommendationGoal goal_;
   WorkNormalizedTrialComparator ranking_;
-  std::vector<const TrialRow*> candidates_, fitting_;  // rows that can be chosen; those that also fit the budget
-  bool shorter_left_out_ = false;                      // rows with shorter sequences were removed
+  std::vector<const TrialResultRow*> candidates_, fitting_;  // rows that can be chosen; those that also fit the budget
+  bool shorter_left_out_ = false;                            // rows with shorter sequences were removed
 };
 
 }  // namespace
 
-std::string to_string(Goal goal) { return kGoals[static_cast<size_t>(goal)]; }
+std::string to_string(RecommendationGoal goal) { return kGoals[static_cast<size_t>(goal)]; }
 
-Goal parse_goal(const std::string& text) {
+RecommendationGoal parse_goal(const std::string& text) {
   const auto found = std::find(kGoals.begin(), kGoals.end(), text);
   if (found == kGoals.end()) throw UsageError(unknown_name("goal", text, kGoals));
-  return static_cast<Goal>(found - kGoals.begin());
+  return static_cast<RecommendationGoal>(found - kGoals.begin());
 }
 
-const TrialRow& choose(std::span<const TrialRow* const> fitting, const WorkNormalizedTrialComparator& ranking,
-                       Goal goal) {
-  if (goal == Goal::memory) return best_of(fitting, ranking, &WorkNormalizedTrialComparator::smaller);
-  const TrialRow& fastest = best_of(fitting, ranking, &WorkNormalizedTrialComparator::faster);
-  std::vector<const TrialRow*> alike;  // with the fastest, whose interval may be damaged
-  std::ranges::copy_if(fitting, std::back_inserter(alike), [&](const TrialRow* row) {
+const TrialResultRow& choose(std::span<const TrialResultRow* const> fitting,
+                             const WorkNormalizedTrialComparator& ranking, RecommendationGoal goal) {
+  if (goal == RecommendationGoal::memory) return best_of(fitting, ranking, &WorkNormalizedTrialComparator::smaller);
+  const TrialResultRow& fastest = best_of(fitting, ranking, &WorkNormalizedTrialComparator::faster);
+  std::vector<const TrialResultRow*> alike;  // with the fastest, whose interval may be damaged
+  std::ranges::copy_if(fitting, std::back_inserter(alike), [&](const TrialResultRow* row) {
     const bool near = is_untimed(row->measurement) || ranking.time(*row) <= kMostNoise * ranking.time(fastest);
     return row == &fastest || (near && ranking.equally_fast(*row, fastest));
   });
   const double most =
       kSameMemory *
       static_cast<double>(required_bytes(best_of(alike, ranking, &WorkNormalizedTrialComparator::smaller)));
-  const TrialRow* chosen = nullptr;
-  for (const TrialRow* row : alike)
+  const TrialResultRow* chosen = nullptr;
+  for (const TrialResultRow* row : alike)
     if (static_cast<double>(required_bytes(*row)) <= most && (!chosen || changes_less(*row, *chosen))) chosen = row;
   return *chosen;
 }
 
-Recommendation recommend(std::span<const TrialRow> rows, int64_t budget_bytes, Goal goal) {
+Recommendation recommend(std::span<const TrialResultRow> rows, int64_t budget_bytes, RecommendationGoal goal) {
   return Recommender(rows, budget_bytes, goal).recommend();
 }
 
-void mark_rows(std::span<TrialRow> rows, const Recommendation& recommendation) {
+void mark_rows(std::span<TrialResultRow> rows, const Recommendation& recommendation) {
   mark_front(rows);
-  for (TrialRow& row : rows) {
+  for (TrialResultRow& row : rows) {
     row.recommended = recommendation.fits && row.measurement.strategy == recommendation.strategy &&
                       row.batch == recommendation.batch && row.sequence == recommendation.sequence;
   }

@@ -10,9 +10,9 @@
 
 namespace memtune::result {
 
-enum class Goal { throughput, memory };
-std::string to_string(Goal goal);
-Goal parse_goal(const std::string& text);  // throws UsageError with the valid names
+enum class RecommendationGoal { throughput, memory };
+std::string to_string(RecommendationGoal goal);
+RecommendationGoal parse_goal(const std::string& text);  // throws UsageError with the valid names
 
 struct Recommendation {
   std::string strategy;  // "": nothing worked; see reason
@@ -26,13 +26,13 @@ struct Recommendation {
 // Goal::memory: the smallest peak. If sequence lengths differ, only rows with the longest one that fits are considered.
 // Only one of several equal trials is considered (see choices). `budget_bytes` 0: no budget. If nothing fits, `fits` is
 // false and the row with the smallest peak is returned.
-Recommendation recommend(std::span<const TrialRow> rows, int64_t budget_bytes, Goal goal);
+Recommendation recommend(std::span<const TrialResultRow> rows, int64_t budget_bytes, RecommendationGoal goal);
 
 // Chooses among rows that all fit; `fitting` must not be empty.
-const TrialRow& choose(std::span<const TrialRow* const> fitting, const WorkNormalizedTrialComparator& ranking,
-                       Goal goal);
+const TrialResultRow& choose(std::span<const TrialResultRow* const> fitting,
+                             const WorkNormalizedTrialComparator& ranking, RecommendationGoal goal);
 
 // Sets Row::pareto, and Row::recommended if something fits.
-void mark_rows(std::span<TrialRow> rows, const Recommendation& recommendation);
+void mark_rows(std::span<TrialResultRow> rows, const Recommendation& recommendation);
 
 }  // namespace memtune::result

@@ -21,12 +21,12 @@ double quantile(size_t freedom, ConfidenceIntervalLevel confidence) {
 }
 
 // Logarithm of the ratio to the baseline of the same round; NaN if one of them was not measured.
-double log_ratio(const SweepRoundMeasurement& round) {
+double log_ratio(const TrialRoundTimesAndMachineLoad& round) {
   return round.base_ms > 0 && round.step_ms.median > 0 ? std::log(round.step_ms.median / round.base_ms) : std::nan("");
 }
 
 // One per round in which both were compared with one baseline, which may be `base` itself.
-std::vector<double> log_ratios(const Measurement& m, const Measurement& base) {
+std::vector<double> log_ratios(const TrialMeasurement& m, const TrialMeasurement& base) {
   std::vector<double> logs;
   for (size_t i = 0; i < m.rounds.size(); ++i) {
     double log = log_ratio(m.rounds[i]);
@@ -49,7 +49,7 @@ void take_higher(PeakMemory& most, const PeakMemory& other) {
     most.*bytes = std::max(most.*bytes, other.*bytes);
 }
 
-void scale_rates(double before_ms, Measurement& m) {
+void scale_rates(double before_ms, TrialMeasurement& m) {
   const double factor = before_ms / m.step_ms.median;
   m.samples_per_s *= factor;
   m.tokens_per_s *= factor;
@@ -57,9 +57,12 @@ void scale_rates(double before_ms, Measurement& m) {
 
 }  // namespace
 
-bool have_rounds_in_common(const Measurement& a, const Measurement& b) { return log_ratios(a, b).size() >= 2; }
+bool have_rounds_in_common(const TrialMeasurement& a, const TrialMeasurement& b) {
+  return log_ratios(a, b).size() >= 2;
+}
 
-StepTimeRatioEstimate ratio_of(const Measurement& m, const Measurement& base, ConfidenceIntervalLevel confidence) {
+StepTimeRatioEstimate ratio_of(const TrialMeasurement& m, const TrialMeasurement& base,
+                               ConfidenceIntervalLevel confidence) {
   const std::vector<double> logs = log_ratios(m, base);
   if (logs.size() < 2) return of_medians(m.step_ms, base.step_ms.median);
   const auto count = static_cast<double>(logs.size());
@@ -70,13 +73,14 @@ StepTimeRatioEstimate ratio_of(const Measurement& m, const Measurement& base, Co
   return {std::exp(mean), std::exp(mean - half), std::exp(mean + half)};
 }
 
-void add_round(size_t index, const Measurement& round, const SweepRoundMeasurement& beside, Measurement& to) {
+void add_round(size_t index, const TrialMeasurement& round, const TrialRoundTimesAndMachineLoad& beside,
+               TrialMeasurement& to) {
   to.rounds.resize(std::max(to.rounds.size(), index + 1));
   to.rounds[index] = beside;
   to.rounds[index].step_ms = round.step_ms;
   to.rounds[index].loss = round.loss;
   std::vector<double> samples;
-  for (const SweepRoundMeasurement& each : to.rounds)
+  for (const TrialRoundTimesAndMachineLoad& each : to.rounds)
     samples.insert(samples.end(), each.step_ms.samples.begin(), each.step_ms.samples.end());
   const double before_ms = to.step_ms.median;
   to.step_ms = summarize(std::move(samples));

@@ -3,7 +3,7 @@
 // (docs/decisions/rounds-and-ratios.md).
 #pragma once
 
-#include "core/record/measurement/measurement.h"
+#include "core/record/measurement/trial_measurement.h"
 
 namespace memtune::result {
 
@@ -19,13 +19,14 @@ enum class ConfidenceIntervalLevel { percent95, percent99 };
 // Geometric mean of the rounds' ratios, with Student's t interval of their logarithms. In each round both are compared
 // with the same baseline, which may be `base`. Fewer than two such rounds give the ratio of the medians, with the
 // interval of the trial's own median.
-StepTimeRatioEstimate ratio_of(const Measurement& measurement, const Measurement& base,
+StepTimeRatioEstimate ratio_of(const TrialMeasurement& measurement, const TrialMeasurement& base,
                                ConfidenceIntervalLevel = ConfidenceIntervalLevel::percent95);
 
 // Whether there are two or more rounds for ratio_of().
-bool have_rounds_in_common(const Measurement& a, const Measurement& b);
+bool have_rounds_in_common(const TrialMeasurement& a, const TrialMeasurement& b);
 
 // Merges round `index` (from 0) into earlier rounds: step times use the samples of all rounds, peaks the maximum.
-void add_round(size_t index, const Measurement& round, const SweepRoundMeasurement& beside, Measurement& to);
+void add_round(size_t index, const TrialMeasurement& round, const TrialRoundTimesAndMachineLoad& beside,
+               TrialMeasurement& to);
 
 }  // namespace memtune::result

@@ -10,11 +10,11 @@ constexpr double kMaxSteps = 1e15;  // keeps numbers in range for any step time
 constexpr double kMinStepMs = 1e-300;
 
 // The part of a save during which steps run.
-double on_its_way_ms(const StateSaveMeasurement& save) { return std::max(0.0, save.durable_ms - save.blocked_ms); }
+double on_its_way_ms(const StateSaveModeMeasurement& save) { return std::max(0.0, save.durable_ms - save.blocked_ms); }
 
 }  // namespace
 
-double cost_ms(const StateSaveMeasurement& save) {
+double cost_ms(const StateSaveModeMeasurement& save) {
   if (!save.slowdown) return save.blocked_ms + save.slowed_ms;
   return save.blocked_ms + on_its_way_ms(save) * (1 - 1 / std::max(1.0, *save.slowdown));
 }
@@ -25,7 +25,7 @@ double daly_interval_s(double cost_s, double mtbf_s) {
   return std::sqrt(2 * cost_s * mtbf_s) * (1 + std::sqrt(ratio) / 3 + ratio / 9) - cost_s;
 }
 
-SaveIntervalAdvice advise(const StateSaveMeasurement& save, double step_ms, double mtbf_s) {
+SaveIntervalAdvice advise(const StateSaveModeMeasurement& save, double step_ms, double mtbf_s) {
   step_ms = std::max(kMinStepMs, step_ms);
   const double cost_s = cost_ms(save) / 1e3, step_s = step_ms / 1e3;
   const double best = std::round(daly_interval_s(cost_s, mtbf_s) / step_s);
@@ -38,11 +38,12 @@ SaveIntervalAdvice advise(const StateSaveMeasurement& save, double step_ms, doub
   return advice;
 }
 
-std::optional<SaveIntervalAdvice> advise(std::span<const StateSaveMeasurement> saves, double step_ms, double mtbf_s) {
+std::optional<SaveIntervalAdvice> advise(std::span<const StateSaveModeMeasurement> saves, double step_ms,
+                                         double mtbf_s) {
   std::optional<SaveIntervalAdvice> best;
   if (!(step_ms > 0)) return best;
-  for (const StateSaveMeasurement& save : saves) {
-    if (save.outcome != Outcome::ok) continue;
+  for (const StateSaveModeMeasurement& save : saves) {
+    if (save.outcome != TrialOutcome::ok) continue;
     const SaveIntervalAdvice advice = advise(save, step_ms, mtbf_s);
     if (!best || advice.overhead < best->overhead) best = advice;
   }

@@ -8,13 +8,13 @@
 #include <span>
 #include <string>
 
-#include "core/record/measurement/state_save_measurement.h"
+#include "core/record/measurement/state_save_mode_measurement.h"
 
 namespace memtune::result {
 
 // Training time lost to one save: the time training is blocked, and the slowdown of steps until the save is durable.
 // Uses the measured slowdown if known, else the extra time of the few steps.
-double cost_ms(const StateSaveMeasurement& save);
+double cost_ms(const StateSaveModeMeasurement& save);
 
 // Seconds of training between saves. Cost and mean time between failures are in seconds, both > 0.
 double daly_interval_s(double cost_s, double mtbf_s);
@@ -30,9 +30,10 @@ struct SaveIntervalAdvice {
 };
 
 // The best interval for one mode, never shorter than a save needs to become durable. `save` must have worked.
-SaveIntervalAdvice advise(const StateSaveMeasurement& save, double step_ms, double mtbf_s);
+SaveIntervalAdvice advise(const StateSaveModeMeasurement& save, double step_ms, double mtbf_s);
 
 // The mode with the least overhead; the first of equal ones. Returns nothing if no mode worked or steps take no time.
-std::optional<SaveIntervalAdvice> advise(std::span<const StateSaveMeasurement> saves, double step_ms, double mtbf_s);
+std::optional<SaveIntervalAdvice> advise(std::span<const StateSaveModeMeasurement> saves, double step_ms,
+                                         double mtbf_s);
 
 }  // namespace memtune::result

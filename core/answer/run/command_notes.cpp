@@ -13,7 +13,7 @@ namespace memtune::sweep {
 namespace {
 
 // "" if the request cannot be read.
-std::string command_of(const RunDirectory& directory, const result::TrialRow& row) try {
+std::string command_of(const RunDirectory& directory, const result::TrialResultRow& row) try {
   const std::filesystem::path folder = std::filesystem::path(row.measurement.plan).parent_path();
   if (folder.empty()) return "";
   return parse_json(read_file(directory / folder / "request.json", directory.files())).value("command", "");
@@ -25,7 +25,7 @@ std::string command_of(const RunDirectory& directory, const result::TrialRow& ro
 
 void add_command_notes(const RunDirectory& directory, report::Report& report) {
   std::map<std::string, size_t> trials;
-  for (const result::TrialRow& row : report.rows) ++trials[command_of(directory, row)];
+  for (const result::TrialResultRow& row : report.rows) ++trials[command_of(directory, row)];
   trials.erase("");
   if (trials.empty()) return;
   if (report.origin.command.empty()) {

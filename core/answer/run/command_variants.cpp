@@ -45,7 +45,7 @@ std::set<std::string> placeholders(const std::vector<CommandVariant>& variants) 
   return names;
 }
 
-void check(const std::vector<CommandVariant>& variants, const std::vector<CommandVariantAxis>& axes) {
+void check(const std::vector<CommandVariant>& variants, const std::vector<CommandPlaceholderValues>& axes) {
   const std::set<std::string> used = placeholders(variants);
   for (size_t i = 0; i < axes.size(); ++i) {
     if (!used.contains(axes[i].name))
@@ -54,15 +54,15 @@ void check(const std::vector<CommandVariant>& variants, const std::vector<Comman
       if (axes[i].name == axes[j].name) throw UsageError("--try " + axes[i].name + " is given twice");
   }
   for (const std::string& name : used)
-    if (name != kFolderPlaceholder && std::ranges::find(axes, name, &CommandVariantAxis::name) == axes.end())
+    if (name != kFolderPlaceholder && std::ranges::find(axes, name, &CommandPlaceholderValues::name) == axes.end())
       throw UsageError("the command has {" + name + "}, and no --try '" + name + "=...' says what that is");
 }
 
 using Values = std::vector<std::pair<std::string, std::string>>;  // name, value
 
-std::vector<Values> combinations(const std::vector<CommandVariantAxis>& axes) {
+std::vector<Values> combinations(const std::vector<CommandPlaceholderValues>& axes) {
   std::vector<Values> all = {{}};
-  for (const CommandVariantAxis& axis : axes) {
+  for (const CommandPlaceholderValues& axis : axes) {
     std::vector<Values> longer;
     for (const Values& before : all)
       for (const std::string& value : axis.values)
@@ -91,7 +91,8 @@ std::string replaced(const std::string& word, const Values& values) {
   return text + word.substr(from);
 }
 
-CommandVariant variant_of(const CommandVariant& of, const Values& values, const std::vector<CommandVariantAxis>& axes) {
+CommandVariant variant_of(const CommandVariant& of, const Values& values,
+                          const std::vector<CommandPlaceholderValues>& axes) {
   CommandVariant variant = of;
   std::vector<std::string> parts, training;
   if (!of.name.empty()) parts.push_back(of.name);
@@ -115,9 +116,9 @@ CommandVariant variant_of(const CommandVariant& of, const Values& values, const 
 
 }  // namespace
 
-CommandVariantAxis parse_axis(const std::string& text) {
+CommandPlaceholderValues parse_axis(const std::string& text) {
   const size_t equals = text.find('=');
-  CommandVariantAxis axis{trim(text.substr(0, equals)), {}, false};
+  CommandPlaceholderValues axis{trim(text.substr(0, equals)), {}, false};
   if (equals == std::string::npos || !is_name(axis.name))
     throw UsageError("--try '" + text + "': write 'name=one;another', where the command has {name}");
   if (text.find_first_of("\n\r") != std::string::npos)
@@ -131,7 +132,7 @@ CommandVariantAxis parse_axis(const std::string& text) {
 }
 
 std::vector<CommandVariant> expand(const std::vector<CommandVariant>& variants,
-                                   const std::vector<CommandVariantAxis>& axes) {
+                                   const std::vector<CommandPlaceholderValues>& axes) {
   check(variants, axes);
   std::vector<CommandVariant> all;
   for (const CommandVariant& variant : variants)
@@ -166,7 +167,7 @@ std::vector<std::string> with_paths(const CommandVariant& variant, const std::st
   return words;
 }
 
-void to_json(nlohmann::json& json, const CommandVariantsRecord& sweep) {
+void to_json(nlohmann::json& json, const CommandSweepRecord& sweep) {
   nlohmann::json variants = nlohmann::json::array(), skipped = nlohmann::json::array();
   for (const CommandVariant& each : sweep.variants)
     variants.push_back({{"name", each.name},
@@ -174,7 +175,8 @@ void to_json(nlohmann::json& json, const CommandVariantsRecord& sweep) {
                         {"file_name", each.file_name},
                         {"planned", each.planned},
                         {"training", each.training}});
-  for (const SkippedVariant& each : sweep.skipped) skipped.push_back({{"name", each.name}, {"reason", each.reason}});
+  for (const SkippedCommandVariant& each : sweep.skipped)
+    skipped.push_back({{"name", each.name}, {"reason", each.reason}});
   json = {{"command", sweep.command},
           {"trainer", sweep.trainer},
           {"variants", variants},
@@ -187,7 +189,7 @@ void to_json(nlohmann::json& json, const CommandVariantsRecord& sweep) {
           {"notes", sweep.notes}};
 }
 
-void from_json(const nlohmann::json& json, CommandVariantsRecord& sweep) {
+void from_json(const nlohmann::json& json, CommandSweepRecord& sweep) {
   sweep.command = json.at("command");
   sweep.trainer = json.at("trainer");
   for (const nlohmann::json& each : json.at("variants")) {

@@ -27,39 +27,39 @@ struct CommandVariant {
   std::string training = {};            // its values that may change the training: "seq=512"; "": none
 };
 
-struct SkippedVariant {
+struct SkippedCommandVariant {
   std::string name, reason;
 };
 
 // Stored in sweep.json.
-struct CommandVariantsRecord {
+struct CommandSweepRecord {
   std::vector<std::string> command;      // as typed, with its placeholders
   std::string trainer;                   // "": none
   std::vector<CommandVariant> variants;  // the first is the baseline
-  std::vector<SkippedVariant> skipped;
+  std::vector<SkippedCommandVariant> skipped;
   int warmup = 2, steps = 5;
   int64_t memory_cap_bytes = 0;         // PyTorch's limit on the device; 0: none
   std::string native = {};              // folder, in this sweep's, of the native sweep that chose among them; "": none
   std::string no_plan = {};             // why no variant runs under a plan, if one was looked for
   std::vector<std::string> notes = {};  // for the user
 };
-void to_json(nlohmann::json& json, const CommandVariantsRecord& sweep);  // leaves out the content of files
-void from_json(const nlohmann::json& json, CommandVariantsRecord& sweep);
+void to_json(nlohmann::json& json, const CommandSweepRecord& sweep);  // leaves out the content of files
+void from_json(const nlohmann::json& json, CommandSweepRecord& sweep);
 
 // An axis of --try, "batch=4;8": a placeholder and the values for it.
-struct CommandVariantAxis {
+struct CommandPlaceholderValues {
   std::string name;
   std::vector<std::string> values;
   bool changes_training = false;  // --allow: losses of different values are not compared
 };
-CommandVariantAxis parse_axis(const std::string& text);  // throws UsageError
+CommandPlaceholderValues parse_axis(const std::string& text);  // throws UsageError
 
 // Combines each of `variants` with all combinations of values, the first value of each axis first. "a=1, b=2" is
 // appended to the name. A word that becomes empty is dropped. ${NAME} belongs to the shell and is no placeholder.
 // {folder} needs no axis. Throws UsageError for a placeholder without an axis, an axis without a placeholder, two
 // variants of one name, or too many variants.
 std::vector<CommandVariant> expand(const std::vector<CommandVariant>& variants,
-                                   const std::vector<CommandVariantAxis>& axes);
+                                   const std::vector<CommandPlaceholderValues>& axes);
 
 // True if one of the words contains {NAME}.
 bool has_placeholder(const std::vector<std::string>& command, const std::string& name);

@@ -76,7 +76,7 @@ SweepRecord record_from_json(const json& value) {
   record.model = value.at("model");
   record.machine = value.at("machine");
   if (value.contains("command")) {
-    record.command = value.at("command").get<CommandVariantsRecord>();
+    record.command = value.at("command").get<CommandSweepRecord>();
   } else {
     record.request = value.at("request").get<plan::TrialRequest>();
     record.facts = {value.at("facts").get<plan::ProgramFacts>(), value.at("inputs"), value.at("loss"), {}};
@@ -236,14 +236,14 @@ SweepRecord RunDirectory::read_record() const {
   }
 }
 
-void RunDirectory::write_measurement(const std::string& folder, const result::Measurement& measurement) const {
+void RunDirectory::write_measurement(const std::string& folder, const result::TrialMeasurement& measurement) const {
   write_file(root_ / folder / "measurement.json", text_with_check(measurement), *files_);
 }
 
-std::optional<result::Measurement> RunDirectory::read_measurement(const std::string& folder) const try {
+std::optional<result::TrialMeasurement> RunDirectory::read_measurement(const std::string& folder) const try {
   json value = parse_json(read_file(root_ / folder / "measurement.json", *files_));
   if (!has_its_check(value)) return std::nullopt;
-  auto measurement = value.get<result::Measurement>();
+  auto measurement = value.get<result::TrialMeasurement>();
   if (!measurement.plan.empty()) measurement.plan = folder + "/plan.json";
   if (!measurement.trace.empty()) measurement.trace = folder + "/trace.mttrace";
   return measurement;

@@ -37,23 +37,23 @@ struct SweepTrialEntry {
   std::string strategy;
   std::optional<int64_t> batch, sequence;  // set only for an axis
   std::string key;
-  std::string folder;                                     // relative to the run directory
-  std::vector<result::StateSaveMeasurement> saves = {};   // under its plan, or by the command itself, if measured
-  std::vector<std::string> notes = {};                    // for the user
-  std::optional<result::TrialPrediction> predicted = {};  // made before it ran
+  std::string folder;                                        // relative to the run directory
+  std::vector<result::StateSaveModeMeasurement> saves = {};  // under its plan, or by the command itself, if measured
+  std::vector<std::string> notes = {};                       // for the user
+  std::optional<result::TrialPrediction> predicted = {};     // made before it ran
 };
 
 // Content of sweep.json.
 struct SweepRecord {
   std::string model;  // for messages: "model.pt", "small (profile)"
   std::string machine;
-  std::optional<CommandVariantsRecord> command;  // set for sweeps of a command, which have no request and no facts
-  plan::TrialRequest request;                    // the part that all trials share
-  InspectedModel facts;                          // at the first setting
-  trace::RunProvenance origin;                   // of the run that measured last; empty in older files
+  std::optional<CommandSweepRecord> command;  // set for sweeps of a command, which have no request and no facts
+  plan::TrialRequest request;                 // the part that all trials share
+  InspectedModel facts;                       // at the first setting
+  trace::RunProvenance origin;                // of the run that measured last; empty in older files
   std::vector<SweepTrialEntry> trials;
   int64_t budget_bytes = 0;  // 0: none
-  result::Goal goal = result::Goal::throughput;
+  result::RecommendationGoal goal = result::RecommendationGoal::throughput;
   int64_t global_batch = 0;              // samples per step, reached by gradient accumulation; 0: a step is one batch
   double mtbf_s = 0;                     // mean time between failures of the job; 0: not given
   int64_t keep_last = 0;                 // saved states that the training keeps; 0: all
@@ -89,9 +89,9 @@ class RunDirectory {
   // Throws UsageError if there is no sweep or its sweep.json is damaged, NewerFormatError for a later version.
   SweepRecord read_record() const;
 
-  void write_measurement(const std::string& folder, const result::Measurement& measurement) const;
+  void write_measurement(const std::string& folder, const result::TrialMeasurement& measurement) const;
   // None if the file is missing, invalid or does not match its checksum.
-  std::optional<result::Measurement> read_measurement(const std::string& folder) const;
+  std::optional<result::TrialMeasurement> read_measurement(const std::string& folder) const;
 
   // "trials/3-checkpoint-full", with a number that no folder has yet.
   std::string new_folder(const SweepTrialEntry& spec) const;

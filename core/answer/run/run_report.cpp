@@ -44,7 +44,7 @@ std::string steps_text(int steps, int warmup, size_t most_rounds) {
   return text(steps, "measured") + " after " + text(warmup, "warm-up") + rounds;
 }
 
-std::string settings_line(const CommandVariantsRecord& command, size_t most_rounds) {
+std::string settings_line(const CommandSweepRecord& command, size_t most_rounds) {
   return (command.trainer.empty() ? "" : command.trainer + ", ") +
          (command.memory_cap_bytes > 0 ? "memory cap " + format_bytes(command.memory_cap_bytes) + ", " : "") +
          steps_text(command.steps, command.warmup, most_rounds);
@@ -88,11 +88,11 @@ void put_sharding(const plan::TrainingSettings& training, report::Report& report
 
 // The strategy whose gradients are the reference.
 std::string reference_of(const report::Report& report) {
-  for (const result::TrialRow& row : report.rows) {
+  for (const result::TrialResultRow& row : report.rows) {
     if (!row.measurement.gradients.against.empty()) return row.measurement.gradients.against;
   }
-  const result::TrialRow* found = nullptr;
-  for (const result::TrialRow& row : report.rows)
+  const result::TrialResultRow* found = nullptr;
+  for (const result::TrialResultRow& row : report.rows)
     if (usable(row.measurement) && (!found || trains_more(row.measurement, found->measurement))) found = &row;
   return found ? found->measurement.strategy : "none";
 }
@@ -112,10 +112,10 @@ std::vector<std::string> notes_of(const std::vector<SweepTrialEntry>& trials) {
   return lines;
 }
 
-void find_effects(const CommandVariantsRecord& sweep, report::Report& report) {
+void find_effects(const CommandSweepRecord& sweep, report::Report& report) {
   if (has_resident_peaks(report)) return;
   std::vector<std::string> likes;
-  for (const result::TrialRow& row : report.rows) {
+  for (const result::TrialResultRow& row : report.rows) {
     const auto variant = std::ranges::find(sweep.variants, row.measurement.strategy, &CommandVariant::name);
     likes.push_back(variant == sweep.variants.end() || variant->planned ? "" : variant->like);
   }
@@ -124,13 +124,13 @@ void find_effects(const CommandVariantsRecord& sweep, report::Report& report) {
 
 // Adds the command and the files of each row, and compares its losses with those of the baseline.
 void add_command(const RunDirectory& directory, const SweepRecord& record, report::Report& report) {
-  const CommandVariantsRecord& sweep = *record.command;
+  const CommandSweepRecord& sweep = *record.command;
   report.planned = !sweep.native.empty();
   report.trainer = sweep.trainer;
   report.no_plan = sweep.no_plan;
   report.notes.insert(report.notes.end(), sweep.notes.begin(), sweep.notes.end());
   for (size_t i = 0; i < report.rows.size(); ++i) {
-    result::TrialRow& row = report.rows[i];
+    result::TrialResultRow& row = report.rows[i];
     const std::string& name = row.measurement.strategy;
     const auto trial = std::ranges::find(record.trials, name, &SweepTrialEntry::strategy);
     const auto variant = std::ranges::find(sweep.variants, name, &CommandVariant::name);
@@ -140,7 +140,7 @@ void add_command(const RunDirectory& directory, const SweepRecord& record, repor
       row.config = (directory / trial->folder / config_file(*variant)).string();
     if (!row.command.empty() && variant->planned) row.python = (directory / trial->folder / kPlanFile).string();
     row.base = variant == sweep.variants.begin();
-    const result::TrialRow* base = report::reference_row(report, row);
+    const result::TrialResultRow* base = report::reference_row(report, row);
     if (!base || base == &row || !worked(row)) continue;
     const auto of_base = std::ranges::find(sweep.variants, base->measurement.strategy, &CommandVariant::name);
     const bool same =
@@ -152,18 +152,18 @@ void add_command(const RunDirectory& directory, const SweepRecord& record, repor
                              ": --allow lets them train differently");
   }
   find_effects(sweep, report);
-  for (const SkippedVariant& skipped : sweep.skipped) {
-    result::TrialRow& row = report.rows.emplace_back();
+  for (const SkippedCommandVariant& skipped : sweep.skipped) {
+    result::TrialResultRow& row = report.rows.emplace_back();
     row.measurement.strategy = skipped.name;
-    row.measurement.outcome = result::Outcome::skipped;
+    row.measurement.outcome = result::TrialOutcome::skipped;
     row.measurement.reason = skipped.reason;
   }
 }
 
 // "" if all trials were reached.
 std::string not_reached(const SweepRecord& record, const report::Report& report) {
-  const auto count = std::ranges::count_if(report.rows, [&](const result::TrialRow& row) {
-    return row.measurement.outcome == result::Outcome::skipped &&
+  const auto count = std::ranges::count_if(report.rows, [&](const result::TrialResultRow& row) {
+    return row.measurement.outcome == result::TrialOutcome::skipped &&
            std::ranges::find(record.trials, row.measurement.strategy, &SweepTrialEntry::strategy) !=
                record.trials.end();
   });
@@ -208,7 +208,8 @@ report::Report make_report(const RunDirectory& directory, const SweepRecord& rec
     }
   }
   size_t most_rounds = 0;
-  for (const result::TrialRow& row : report.rows) most_rounds = std::max(most_rounds, row.measurement.rounds.size());
+  for (const result::TrialResultRow& row : report.rows)
+    most_rounds = std::max(most_rounds, row.measurement.rounds.size());
   report.settings = settings_line(record, most_rounds);
   const size_t missing = record.trials.size() - report.rows.size();
   if (missing > 0) {

@@ -7,15 +7,15 @@
 #include "core/base/bytes.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/plan/facts/op_traits.h"
+#include "core/plan/facts/operator_class_and_argument_roles.h"
 #include "core/plan/rules/plan_check.h"
 #include "core/plan/strategy/third_party_engine_preset.h"
 
 namespace memtune::trainer {
 namespace {
 
+using plan::OpActivationPlacements;
 using plan::OpFacts;
-using plan::OpPlacement;
 using plan::TensorPlacement;
 
 // Python offloads to host memory only, so disk becomes host.
@@ -51,7 +51,7 @@ class Reader {
       : facts_(facts),
         measured_(std::ranges::any_of(facts.ops, [](const OpFacts& op) { return !op.output_bytes.empty(); })),
         placed_(facts.ops.size()) {
-    for (const OpPlacement& placement : plan.placements) {
+    for (const OpActivationPlacements& placement : plan.placements) {
       plan::check_placement(placement, facts);
       placed_.at(placement.op) = &placement;
     }
@@ -87,7 +87,7 @@ class Reader {
 
  private:
   TorchFunctionTensorPlacements places(size_t i) const {
-    const OpPlacement* placement = placed_[i];
+    const OpActivationPlacements* placement = placed_[i];
     if (!placement) return {};
     const size_t output = first_output(facts_.ops[i]);
     const TensorPlacement result =
@@ -179,7 +179,7 @@ class Reader {
 
   const plan::ProgramFacts& facts_;
   const bool measured_;
-  std::vector<const OpPlacement*> placed_;
+  std::vector<const OpActivationPlacements*> placed_;
   std::vector<PlacementsByFunction> by_block_;
   std::vector<int64_t> moved_;
   std::map<std::string, int> seen_;

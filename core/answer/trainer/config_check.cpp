@@ -53,7 +53,7 @@ std::vector<std::string> words_of_program(const TrainerProfile& profile, const s
 
 class Checker {
  public:
-  Checker(ResolvedTrainer known, const std::string& text, const std::string& name, int blocks)
+  Checker(TrainerProfileAndReleases known, const std::string& text, const std::string& name, int blocks)
       : known_(std::move(known)),
         text_(text),
         is_config_(!known_.profile.forms.empty()),
@@ -61,13 +61,14 @@ class Checker {
              is_config_              ? std::vector<std::string>()
              : name.ends_with(".py") ? words_of_program(known_.profile, text, several_)
                                      : words_of(text),
-             known_.releases, UserTrainerSettings::Absent::allowed),
+             known_.releases, EditableUserTrainerSettings::Absent::allowed),
         dialect_(known_.profile, own_, known_.releases, blocks) {}
 
   ConfigCheckResult check() {
     check_names(own_.whole());
     check_mappings(own_.whole());
-    for (const UserTrainerSettings::WrongKind& wrong : own_.wrong_kinds()) add(own_.path_of(wrong.key), wrong.text);
+    for (const EditableUserTrainerSettings::WrongKind& wrong : own_.wrong_kinds())
+      add(own_.path_of(wrong.key), wrong.text);
     check_rules();
     check_releases();
     for (const auto& [key, setting] : known_.profile.settings)
@@ -111,7 +112,7 @@ class Checker {
         names.push_back(path[mapping.size()]);
     }
     if (mapping.empty())
-      for (const KeyRename& rename : known_.profile.renames) names.insert(names.end(), {rename.from, rename.to});
+      for (const ConfigKeyRename& rename : known_.profile.renames) names.insert(names.end(), {rename.from, rename.to});
     return names;
   }
 
@@ -172,7 +173,7 @@ class Checker {
   }
 
   void check_releases() {
-    for (const KeyRename& rename : known_.profile.renames) {
+    for (const ConfigKeyRename& rename : known_.profile.renames) {
       const bool in = in_range(rename.range, known_.releases);
       const std::string package = rename.range.package + " " + known_.releases.at(rename.range.package);
       if (!in && is_set(rename.to))
@@ -205,11 +206,11 @@ class Checker {
     if (std::ranges::count(result_.problems, text, &ConfigProblem::text) == 0) add(own_.path_of(key), text);
   }
 
-  const ResolvedTrainer known_;
+  const TrainerProfileAndReleases known_;
   const std::string& text_;
   const bool is_config_;
   bool several_ = false, more_ = false;
-  const UserTrainerSettings own_;
+  const EditableUserTrainerSettings own_;
   const StrategyConfigTranslator dialect_;
   ConfigCheckResult result_;
 };
@@ -218,7 +219,7 @@ class Checker {
 
 ConfigCheckResult check_config(const std::string& trainer, const std::string& text, const std::string& name,
                                const std::map<std::string, std::string>& releases, int blocks) {
-  const ResolvedTrainer known = known_trainer(trainer, releases);
+  const TrainerProfileAndReleases known = known_trainer(trainer, releases);
   const std::string older(find_trainer(trainer).older_before);
   const std::string ending = name.substr(std::min(name.rfind('.'), name.size()));
   if (known.profile.forms.empty() && (ending == ".toml" || ending == ".yaml" || ending == ".yml" || ending == ".json"))

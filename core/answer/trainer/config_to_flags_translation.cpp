@@ -7,8 +7,8 @@
 #include <set>
 
 #include "core/answer/trainer/config_to_sweep_flag_mapping.h"
+#include "core/answer/trainer/editable_user_trainer_settings.h"
 #include "core/answer/trainer/strategy_config_translator.h"
-#include "core/answer/trainer/user_trainer_settings.h"
 #include "core/base/json.h"
 #include "core/base/layout.h"
 #include "core/base/text.h"
@@ -22,7 +22,8 @@ constexpr int kMaxNames = 16;  // limit of "${key}" references in a value, neste
 
 class Filler {
  public:
-  Filler(const UserTrainerSettings& own, const ConfigToSweepFlagMapping& profile) : own_(own), profile_(profile) {}
+  Filler(const EditableUserTrainerSettings& own, const ConfigToSweepFlagMapping& profile)
+      : own_(own), profile_(profile) {}
 
   // Replaces "{key}" and "{key|default}" with values; "[...]" is omitted if a key in it has none. None if any other key
   // has no value. Appends the keys that have a value to `keys`, and those that have none to `missing`.
@@ -88,7 +89,7 @@ class Filler {
     return text;
   }
 
-  const UserTrainerSettings& own_;
+  const EditableUserTrainerSettings& own_;
   const ConfigToSweepFlagMapping& profile_;
 };
 
@@ -98,10 +99,10 @@ struct Leaf {
   const json* value;
 };
 
-std::vector<Leaf> leaves_of(const UserTrainerSettings& own, const TrainerProfile& trainer) {
+std::vector<Leaf> leaves_of(const EditableUserTrainerSettings& own, const TrainerProfile& trainer) {
   std::vector<Leaf> leaves;
   own.visit([&](Path path, const json& value) {
-    const auto renamed = std::ranges::find_if(trainer.renames, [&](const KeyRename& rename) {
+    const auto renamed = std::ranges::find_if(trainer.renames, [&](const ConfigKeyRename& rename) {
       return rename.to == path.front() && own.path_of(rename.from).front() == path.front();
     });
     if (renamed != trainer.renames.end()) path.front() = renamed->from;
@@ -139,7 +140,7 @@ std::set<std::string> keys_in_braces(const ConfigToSweepFlagMapping& profile) {
 
 std::set<std::string> keys_of_strategies(const TrainerProfile& trainer) {
   std::set<std::string> keys;
-  for (const StrategyMapping& strategy : trainer.strategies)
+  for (const StrategyToConfigKeysMapping& strategy : trainer.strategies)
     for (const auto* part : {&strategy.set, &strategy.also, &strategy.when})
       for (const auto& [key, value] : *part) keys.insert(key);
   return keys;
@@ -148,7 +149,8 @@ std::set<std::string> keys_of_strategies(const TrainerProfile& trainer) {
 // Finds the settings that neither a flag nor a note nor a strategy depends on.
 class Unmeasured {
  public:
-  Unmeasured(const ConfigToSweepFlagMapping& profile, const TrainerProfile& trainer, const UserTrainerSettings& own)
+  Unmeasured(const ConfigToSweepFlagMapping& profile, const TrainerProfile& trainer,
+             const EditableUserTrainerSettings& own)
       : profile_(profile), own_(own), used_(keys_in_braces(profile)) {
     used_.merge(keys_of_strategies(trainer));
   }
@@ -172,7 +174,7 @@ class Unmeasured {
   }
 
   const ConfigToSweepFlagMapping& profile_;
-  const UserTrainerSettings& own_;
+  const EditableUserTrainerSettings& own_;
   std::set<std::string> used_;
 };
 
@@ -193,7 +195,7 @@ ConfigToFlagsTranslation native_flags(const std::string& trainer, const std::str
                                       const std::vector<std::string>& command, UnsupportedImageInputPolicy images) {
   const TrainerProfile profile = read_space_profile(trainer);  // throws for an unknown trainer, with the nearest name
   const ConfigToSweepFlagMapping training = read_training_profile(trainer);
-  const UserTrainerSettings own(profile, text, name, command, profile.releases);
+  const EditableUserTrainerSettings own(profile, text, name, command, profile.releases);
   own.check_kinds();
   const Filler filler(own, training);
   const std::vector<Leaf> leaves = leaves_of(own, profile);

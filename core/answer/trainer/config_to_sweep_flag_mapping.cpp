@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "core/base/embedded_profile_file.h"
+#include "core/base/embedded_json_preset.h"
 #include "core/base/error.h"
 #include "core/base/json.h"
 #include "core/base/json_object_reader.h"
@@ -44,7 +44,7 @@ void read_no_effect(JsonObjectReader& object, ConfigToSweepFlagMapping& profile)
 ConfigToSweepFlagMapping read_training_profile(const std::string& trainer) {
   const auto all = profiles();
   const bool known = std::ranges::any_of(
-      all, [&](const EmbeddedProfileFile& profile) { return profile.kind == "training" && profile.name == trainer; });
+      all, [&](const EmbeddedJsonPreset& profile) { return profile.kind == "training" && profile.name == trainer; });
   if (!known)
     throw UsageError("a config of " + trainer +
                      " does not say which model it trains: give --model and its flags without --trainer, or put the "

@@ -16,10 +16,10 @@ namespace memtune::trainer {
 namespace {
 
 using report::Report;
-using result::Measurement;
-using result::TrialRow;
+using result::TrialMeasurement;
+using result::TrialResultRow;
 
-std::string step_text(const TrialRow& row, const TrialRow* base) {
+std::string step_text(const TrialResultRow& row, const TrialResultRow* base) {
   const result::StepTimeStats& step = row.measurement.step_ms;
   std::string text =
       "step " + fixed(step.median, 1) + " ms (" + fixed(step.low, 1) + " to " + fixed(step.high, 1) + ")";
@@ -30,7 +30,7 @@ std::string step_text(const TrialRow& row, const TrialRow* base) {
   return text;
 }
 
-std::string peak_text(const TrialRow& row, const TrialRow* base) {
+std::string peak_text(const TrialResultRow& row, const TrialResultRow* base) {
   const int64_t peak = row.measurement.peak_bytes.allocated;
   std::string text = "peak " + format_bytes(peak);
   if (row.measurement.peak_bytes.device > 0)
@@ -68,19 +68,19 @@ void ExportComments::put_circumstances(const Report& report) {
   if (std::ranges::count(report.notes, untested) > 0) put("note:      ", untested);
 }
 
-std::string measured_text(const TrialRow& row, const Report& report) {
-  const TrialRow* base = reference_row(report, row);
+std::string measured_text(const TrialResultRow& row, const Report& report) {
+  const TrialResultRow* base = reference_row(report, row);
   return step_text(row, base) + "; " + peak_text(row, base);
 }
 
-std::string environment_text(const TrialRow& row) {
+std::string environment_text(const TrialResultRow& row) {
   const std::string& allocator = row.measurement.allocator;
   return allocator.empty() ? ""
                            : std::string("the environment ") + kAllocatorVariable + "=" + allocator +
                                  ", without which it ran out of memory";
 }
 
-std::string difference_text(const TrialRow& asked, const TrialRow& row) {
+std::string difference_text(const TrialResultRow& asked, const TrialResultRow& row) {
   const double before = asked.measurement.step_ms.median, ms = row.measurement.step_ms.median - before;
   const int64_t bytes = row.measurement.peak_bytes.allocated - asked.measurement.peak_bytes.allocated;
   const std::string share = before > 0 ? " (" + fixed(100 * std::abs(ms) / before, 1) + " %)" : "";
@@ -88,7 +88,7 @@ std::string difference_text(const TrialRow& asked, const TrialRow& row) {
          format_bytes(std::abs(bytes)) + (bytes > 0 ? " higher" : " lower");
 }
 
-std::string gradients_text(const Measurement& m) {
+std::string gradients_text(const TrialMeasurement& m) {
   if (!m.gradients.compared) return "not compared";
   if (m.gradients.equal) return "equal to those of " + m.gradients.against;
   return "differ from those of " + m.gradients.against + " in " + m.gradients.worst +

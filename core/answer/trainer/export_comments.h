@@ -23,14 +23,14 @@ class ExportComments {
 };
 
 // "step 320.0 ms (319.5 to 320.5), 1.28 x none; peak 12 GiB, 24 GiB less than none".
-std::string measured_text(const result::TrialRow& row, const report::Report& report);
+std::string measured_text(const result::TrialResultRow& row, const report::Report& report);
 
 // The environment that the row needs beside its keys; "": none.
-std::string environment_text(const result::TrialRow& row);
+std::string environment_text(const result::TrialResultRow& row);
 
 // The cost of writing `row` instead of `asked`: "a step takes 64.0 ms (25.0 %) longer, the peak is 8 GiB lower".
-std::string difference_text(const result::TrialRow& asked, const result::TrialRow& row);
+std::string difference_text(const result::TrialResultRow& asked, const result::TrialResultRow& row);
 
-std::string gradients_text(const result::Measurement& m);
+std::string gradients_text(const result::TrialMeasurement& m);
 
 }  // namespace memtune::trainer

@@ -11,16 +11,16 @@ namespace memtune::trainer {
 namespace {
 
 using result::SaveIntervalAdvice;
-using result::StateSaveMeasurement;
+using result::StateSaveModeMeasurement;
 
 size_t place_of(const std::string& mode) {
   return static_cast<size_t>(std::ranges::find(kSaveModes, mode) - kSaveModes.begin());
 }
 
-std::vector<StateSaveMeasurement> of_trainer(const TrainerBatchAndSaveKeys& trainer,
-                                             std::vector<StateSaveMeasurement> saves) {
+std::vector<StateSaveModeMeasurement> of_trainer(const TrainerBatchAndSaveKeys& trainer,
+                                                 std::vector<StateSaveModeMeasurement> saves) {
   const size_t known = std::min(trainer.save_modes, kSaveModes.size());
-  std::erase_if(saves, [&](const StateSaveMeasurement& save) { return place_of(save.mode) >= known; });
+  std::erase_if(saves, [&](const StateSaveModeMeasurement& save) { return place_of(save.mode) >= known; });
   return saves;
 }
 
@@ -33,8 +33,8 @@ std::string modes_of(const TrainerBatchAndSaveKeys& trainer) {
 }  // namespace
 
 std::optional<TrainingStateSaveChoice> choose_saving(const TrainerBatchAndSaveKeys& trainer,
-                                                     const result::TrialRow& row, const report::Report& report) {
-  const result::TrialRow* measured = report::saving_row(report);
+                                                     const result::TrialResultRow& row, const report::Report& report) {
+  const result::TrialResultRow* measured = report::saving_row(report);
   if (!measured) return {};
   if (trainer.save == nullptr) return {};
   const std::string name(trainer.name);

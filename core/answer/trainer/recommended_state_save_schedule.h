@@ -19,6 +19,6 @@ struct TrainingStateSaveChoice {
 
 // Step times come from `row`, whose keys are written. None if no saves were measured.
 std::optional<TrainingStateSaveChoice> choose_saving(const TrainerBatchAndSaveKeys& trainer,
-                                                     const result::TrialRow& row, const report::Report& report);
+                                                     const result::TrialResultRow& row, const report::Report& report);
 
 }  // namespace memtune::trainer

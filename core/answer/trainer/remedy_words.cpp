@@ -10,9 +10,9 @@
 #include <system_error>
 #include <utility>
 
+#include "core/answer/trainer/editable_user_trainer_settings.h"
 #include "core/answer/trainer/trainer_batch_and_save_keys.h"
 #include "core/answer/trainer/trainers.h"
-#include "core/answer/trainer/user_trainer_settings.h"
 #include "core/base/bounds.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
@@ -65,7 +65,7 @@ std::string value_text(const json& value) { return value.is_string() ? value.get
 
 class KeyTexts {
  public:
-  KeyTexts(const TrainerProfile& profile, const UserTrainerSettings& settings) : settings_(settings) {
+  KeyTexts(const TrainerProfile& profile, const EditableUserTrainerSettings& settings) : settings_(settings) {
     const auto in_command = [&](const auto& key) { return settings.is_in_command(key.first); };
     arguments_ = !settings.has_config() && !profile.argument.empty() &&
                  (profile.forms.empty() || std::ranges::any_of(profile.settings, in_command));
@@ -82,7 +82,7 @@ class KeyTexts {
   }
 
  private:
-  const UserTrainerSettings& settings_;
+  const EditableUserTrainerSettings& settings_;
   bool arguments_ = false;
 };
 
@@ -94,7 +94,7 @@ Changes changes_of(const json& keys) {
 }
 
 // Half of the micro-batch, with twice the accumulation.
-std::optional<std::string> halved_batch(const TrainerProfile& profile, const UserTrainerSettings& settings,
+std::optional<std::string> halved_batch(const TrainerProfile& profile, const EditableUserTrainerSettings& settings,
                                         const KeyTexts& texts) {
   if (profile.micro_batch.empty()) return {};
   const json micro = settings.value(profile.micro_batch), steps = settings.value(profile.accumulation);
@@ -117,12 +117,12 @@ void find_config(const TrainerProfile& profile, TrainerCommandAndConfig& run) {
 }
 
 std::vector<SettingInTrainerSyntax> words_of_trainer(TrainerCommandAndConfig run) {
-  ResolvedTrainer known = known_trainer(run.trainer, {});
+  TrainerProfileAndReleases known = known_trainer(run.trainer, {});
   TrainerProfile& profile = known.profile;
   choose_arguments(profile, run.command);
   find_config(profile, run);
-  const UserTrainerSettings settings(profile, run.config_text, run.config_name, run.command, known.releases,
-                                     UserTrainerSettings::Absent::allowed);
+  const EditableUserTrainerSettings settings(profile, run.config_text, run.config_name, run.command, known.releases,
+                                             EditableUserTrainerSettings::Absent::allowed);
   const KeyTexts texts(profile, settings);
   std::vector<SettingInTrainerSyntax> words;
   for (const auto& [setting, text] : profile.remedies) {

@@ -18,7 +18,7 @@ using nlohmann::json;
 
 // Without the user's config, a removed top-level key is written with its default, because the config may set it. Nested
 // keys are omitted, because their mapping is replaced whole.
-Changes stated(const Changes& changes, const UserTrainerSettings& own) {
+Changes stated(const Changes& changes, const EditableUserTrainerSettings& own) {
   Changes all = changes;
   for (auto& [key, value] : all)
     if (!value && key.find('.') == std::string::npos) value = print_json(own.fallback(key));
@@ -32,14 +32,15 @@ std::string in_python(const json& value) {
 
 // A line for each call: name = dict(key=value)  # of(..., **name)
 std::vector<std::string> call_lines(const TrainerProfile& profile, const Changes& changes) {
-  const auto is_of = [](const SettingsCall& call, const std::string& key) {
+  const auto is_of = [](const KeywordArgumentSettingsCall& call, const std::string& key) {
     return std::ranges::count(call.keys, key) > 0;
   };
   const auto is_of_any = [&](const std::string& key) {
-    return std::ranges::any_of(profile.calls, [&](const SettingsCall& call) { return is_of(call, key); });
+    return std::ranges::any_of(profile.calls,
+                               [&](const KeywordArgumentSettingsCall& call) { return is_of(call, key); });
   };
   std::vector<std::string> lines;
-  for (const SettingsCall& call : profile.calls) {
+  for (const KeywordArgumentSettingsCall& call : profile.calls) {
     std::vector<std::string> arguments;
     for (const auto& [key, value] : changes) {
       if (!value || !(is_of(call, key) || (call.keys.empty() && !is_of_any(key)))) continue;
@@ -72,7 +73,7 @@ std::vector<std::string> program_lines(const TrainerProfile& profile, const Chan
   return lines;
 }
 
-std::vector<std::string> flag_lines(const UserTrainerSettings& own, const Changes& changes) {
+std::vector<std::string> flag_lines(const EditableUserTrainerSettings& own, const Changes& changes) {
   std::vector<std::string> lines;
   for (const std::string& word : own.arguments(changes)) {
     if (word.starts_with("--") || lines.empty())
@@ -91,7 +92,7 @@ std::string text_of(const std::vector<std::string>& comments, const std::vector<
 }
 
 // Puts the comments above the first of the changed settings.
-std::string commented(const std::string& text, const UserTrainerSettings& own, const Changes& changes,
+std::string commented(const std::string& text, const EditableUserTrainerSettings& own, const Changes& changes,
                       const std::vector<std::string>& comments) {
   const bool yaml = own.form() == "yaml";
   const auto read = yaml ? read_whole_yaml : read_whole_toml;
@@ -110,8 +111,8 @@ std::string commented(const std::string& text, const UserTrainerSettings& own, c
 
 }  // namespace
 
-RenderedConfig render_config(const ResolvedTrainer& trainer, const UserTrainerSettings& own, const Changes& changes,
-                             const std::vector<std::string>& comments) {
+RenderedConfig render_config(const TrainerProfileAndReleases& trainer, const EditableUserTrainerSettings& own,
+                             const Changes& changes, const std::vector<std::string>& comments) {
   const TrainerProfile& profile = trainer.profile;
   if (!profile.calls.empty()) return {text_of(comments, call_lines(profile, changes))};
   if (!profile.program.empty()) return {text_of(comments, program_lines(profile, changes))};
@@ -121,7 +122,7 @@ RenderedConfig render_config(const ResolvedTrainer& trainer, const UserTrainerSe
     return own.form() == "json" ? RenderedConfig{text, false} : RenderedConfig{commented(text, own, changes, comments)};
   }
   const std::string& form = profile.forms.front();
-  const UserTrainerSettings empty(profile, form == "json" ? "{}" : "", "keys." + form, {}, trainer.releases);
+  const EditableUserTrainerSettings empty(profile, form == "json" ? "{}" : "", "keys." + form, {}, trainer.releases);
   const std::string text = empty.with(form == "json" ? changes : stated(changes, empty));
   if (form == "json") return {print_json(parse_json(text), 2) + "\n", false};
   return {text_of(comments, {}) + text};

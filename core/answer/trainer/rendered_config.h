@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "core/answer/trainer/editable_user_trainer_settings.h"
 #include "core/answer/trainer/trainers.h"
-#include "core/answer/trainer/user_trainer_settings.h"
 
 namespace memtune::trainer {
 
@@ -14,8 +14,8 @@ struct RenderedConfig {
   bool takes_comments = true;
 };
 
-// Throws UsageError like UserTrainerSettings::with().
-RenderedConfig render_config(const ResolvedTrainer& trainer, const UserTrainerSettings& own, const Changes& changes,
-                             const std::vector<std::string>& comments);
+// Throws UsageError like EditableUserTrainerSettings::with().
+RenderedConfig render_config(const TrainerProfileAndReleases& trainer, const EditableUserTrainerSettings& own,
+                             const Changes& changes, const std::vector<std::string>& comments);
 
 }  // namespace memtune::trainer

@@ -9,7 +9,7 @@ namespace memtune::trainer {
 
 using nlohmann::json;
 
-bool conditions_hold(const Conditions& conditions, const UserTrainerSettings& own, const Changes& changes,
+bool conditions_hold(const Conditions& conditions, const EditableUserTrainerSettings& own, const Changes& changes,
                      const std::string& name) {
   return std::ranges::all_of(conditions, [&](const auto& condition) {
     const auto& [key, wanted] = condition;

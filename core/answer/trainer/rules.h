@@ -3,12 +3,12 @@
 
 #include <string>
 
-#include "core/answer/trainer/user_trainer_settings.h"
+#include "core/answer/trainer/editable_user_trainer_settings.h"
 
 namespace memtune::trainer {
 
 // Whether all conditions hold for the user's settings with `changes` applied. `name` is the variant's name.
-bool conditions_hold(const Conditions& conditions, const UserTrainerSettings& own, const Changes& changes = {},
+bool conditions_hold(const Conditions& conditions, const EditableUserTrainerSettings& own, const Changes& changes = {},
                      const std::string& name = "");
 
 }  // namespace memtune::trainer

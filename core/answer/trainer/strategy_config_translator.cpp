@@ -52,7 +52,8 @@ struct Filling {
 using Names = std::map<std::string, std::vector<std::string>>;
 
 // Matches a strategy's text against a pattern; none if it does not match.
-std::optional<Filling> filling_of(const std::string& text, const StrategyMapping& expression, const Names& names) {
+std::optional<Filling> filling_of(const std::string& text, const StrategyToConfigKeysMapping& expression,
+                                  const Names& names) {
   const Hole hole(expression.strategy);
   if (hole.name.empty()) return text == expression.strategy ? std::optional(Filling()) : std::nullopt;
   if (text.size() <= hole.before.size() + hole.behind.size() || !text.starts_with(hole.before) ||
@@ -69,7 +70,7 @@ std::optional<Filling> filling_of(const std::string& text, const StrategyMapping
   return Filling{*number + (hole.name == "n-1" ? 1 : 0), {}};
 }
 
-std::string strategy_text(const StrategyMapping& expression, const Filling& filling) {
+std::string strategy_text(const StrategyToConfigKeysMapping& expression, const Filling& filling) {
   const Hole hole(expression.strategy);
   if (hole.name.empty()) return expression.strategy;
   const std::string inside =
@@ -140,7 +141,7 @@ std::string of_blocks(int64_t n, int blocks) {
          std::to_string(blocks / n + 1) + ": its peak is higher";
 }
 
-std::string deciding_keys(const StrategyMapping& expression, const UserTrainerSettings& own) {
+std::string deciding_keys(const StrategyToConfigKeysMapping& expression, const EditableUserTrainerSettings& own) {
   std::vector<std::string> keys;
   for (const auto& [key, pattern] : expression.set)
     if (own.is_user_set(key) || pattern != "null")
@@ -149,7 +150,7 @@ std::string deciding_keys(const StrategyMapping& expression, const UserTrainerSe
   return join(keys, ", ");
 }
 
-std::string with_values(const std::string& text, const UserTrainerSettings& own) {
+std::string with_values(const std::string& text, const EditableUserTrainerSettings& own) {
   std::string filled;
   for (size_t at = 0; at < text.size();) {
     const size_t open = text.find('{', at), close = text.find('}', std::min(open, text.size()));
@@ -181,7 +182,7 @@ bool StrategyConfigTranslator::may_hold(const ConfigRejectionRule& rule, const C
   return about;
 }
 
-bool StrategyConfigTranslator::takes(StrategyKeys& keys, std::string& why) const {
+bool StrategyConfigTranslator::takes(StrategyConfigKeys& keys, std::string& why) const {
   for (const ConfigRejectionRule& rule : profile_.rules) {
     if (!may_hold(rule, keys.changes)) continue;
     const bool known = own_.has_config() && !rule.when.contains("$command");
@@ -194,9 +195,9 @@ bool StrategyConfigTranslator::takes(StrategyKeys& keys, std::string& why) const
   return true;
 }
 
-std::optional<StrategyKeys> StrategyConfigTranslator::keys_of(const Strategy& strategy, std::string& why) const {
+std::optional<StrategyConfigKeys> StrategyConfigTranslator::keys_of(const Strategy& strategy, std::string& why) const {
   const std::string text = to_string(plain(strategy));
-  for (const StrategyMapping& expression : profile_.strategies) {
+  for (const StrategyToConfigKeysMapping& expression : profile_.strategies) {
     if (expression.read || !conditions_hold(expression.when, own_)) continue;
     const std::optional<Filling> filling = filling_of(text, expression, profile_.names);
     if (!filling) continue;
@@ -208,7 +209,7 @@ std::optional<StrategyKeys> StrategyConfigTranslator::keys_of(const Strategy& st
       why = of_blocks(*filling->n, blocks_);
       continue;
     }
-    StrategyKeys keys{{}, expression.notes};
+    StrategyConfigKeys keys{{}, expression.notes};
     for (const auto& [key, value] : expression.set) {
       const json wanted = filled(parse_json(value), *filling, profile_.names);
       keys.changes[key] = wanted.is_null() ? std::nullopt : std::optional(print_json(wanted));
@@ -254,7 +255,7 @@ bool StrategyConfigTranslator::is_known(const Path& path) const {
 
 std::optional<ConfigEquivalentStrategy> StrategyConfigTranslator::meaning(const Changes& changes) const {
   if (!unknown_keys().empty()) return {};
-  for (const StrategyMapping& expression : profile_.strategies) {
+  for (const StrategyToConfigKeysMapping& expression : profile_.strategies) {
     if (!in_range(expression.range, releases_)) continue;
     if (!conditions_hold(expression.when, own_, changes)) continue;
     const auto said = [&](const auto& entry) { return changes.contains(entry.first) || own_.is_user_set(entry.first); };
@@ -284,7 +285,7 @@ std::string StrategyConfigTranslator::why_none() const {
   for (const ConfigRejectionRule& rule : profile_.undecided)
     if (in_range(rule.range, releases_) && conditions_hold(rule.when, own_)) return with_values(rule.reason, own_);
   std::set<std::string> keys, set;
-  for (const StrategyMapping& expression : profile_.strategies)
+  for (const StrategyToConfigKeysMapping& expression : profile_.strategies)
     for (const auto& [key, value] : expression.set) {
       keys.insert(join(own_.path_of(key), "."));
       if (own_.is_user_set(key)) set.insert(join(own_.path_of(key), ".") + ": " + print_json(own_.value(key)));
@@ -298,8 +299,9 @@ std::string StrategyConfigTranslator::why_none() const {
 
 bool StrategyConfigTranslator::is_about(const Changes& changes) const {
   return std::ranges::any_of(changes, [&](const auto& change) {
-    return std::ranges::any_of(
-        profile_.strategies, [&](const StrategyMapping& expression) { return expression.set.contains(change.first); });
+    return std::ranges::any_of(profile_.strategies, [&](const StrategyToConfigKeysMapping& expression) {
+      return expression.set.contains(change.first);
+    });
   });
 }
 

@@ -7,12 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "core/answer/trainer/user_trainer_settings.h"
+#include "core/answer/trainer/editable_user_trainer_settings.h"
 #include "core/plan/strategy/strategy.h"
 
 namespace memtune::trainer {
 
-struct StrategyKeys {
+struct StrategyConfigKeys {
   Changes changes;
   std::vector<std::string> notes;  // notes for the user
 };
@@ -28,13 +28,13 @@ struct ConfigEquivalentStrategy {
 class StrategyConfigTranslator {
  public:
   // The references must outlive this object. `blocks` of the model; 0: unknown.
-  StrategyConfigTranslator(const TrainerProfile& profile, const UserTrainerSettings& own,
+  StrategyConfigTranslator(const TrainerProfile& profile, const EditableUserTrainerSettings& own,
                            const std::map<std::string, std::string>& releases, int blocks = 0)
       : profile_(profile), own_(own), releases_(releases), blocks_(blocks) {}
 
   // The keys that amount to exactly `strategy` and that the trainer accepts together with the user's config. None if
   // there are no such keys; `why` is then the reason, or "" if it is unknown.
-  std::optional<StrategyKeys> keys_of(const plan::Strategy& strategy, std::string& why) const;
+  std::optional<StrategyConfigKeys> keys_of(const plan::Strategy& strategy, std::string& why) const;
   // The strategy of the user's settings with `changes` applied; none if no strategy of memtune matches, or if the
   // settings have a key about activations that the profile does not know.
   std::optional<ConfigEquivalentStrategy> meaning(const Changes& changes = {}) const;
@@ -46,11 +46,11 @@ class StrategyConfigTranslator {
  private:
   std::string unknown_keys() const;
   bool is_known(const Path& path) const;
-  bool takes(StrategyKeys& keys, std::string& why) const;
+  bool takes(StrategyConfigKeys& keys, std::string& why) const;
   bool may_hold(const ConfigRejectionRule& rule, const Changes& changes) const;
 
   const TrainerProfile& profile_;
-  const UserTrainerSettings& own_;
+  const EditableUserTrainerSettings& own_;
   const std::map<std::string, std::string>& releases_;
   int blocks_;
 };

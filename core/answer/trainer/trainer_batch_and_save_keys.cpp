@@ -20,8 +20,8 @@ namespace memtune::trainer {
 namespace {
 
 using report::Report;
-using result::Measurement;
-using result::TrialRow;
+using result::TrialMeasurement;
+using result::TrialResultRow;
 
 // Exports any trial of a run to one trainer.
 class Exporter {
@@ -30,15 +30,16 @@ class Exporter {
       : name_(name),
         trainer_(find_trainer(name)),
         known_(known_trainer(name, settings.releases)),
-        own_(known_.profile, settings.text, settings.name, {}, known_.releases, UserTrainerSettings::Absent::allowed),
+        own_(known_.profile, settings.text, settings.name, {}, known_.releases,
+             EditableUserTrainerSettings::Absent::allowed),
         dialect_(known_.profile, own_, known_.releases, report.blocks),
         report_(report) {
     own_.check_kinds();
   }
 
-  ExportedConfig write(const TrialRow& asked) {
+  ExportedConfig write(const TrialResultRow& asked) {
     check(asked);
-    const TrialRow* row = nullptr;
+    const TrialResultRow* row = nullptr;
     try {
       row = &written(asked);
     } catch (const UsageError& error) {
@@ -71,18 +72,18 @@ class Exporter {
  private:
   std::string in_keys() const { return " in keys of " + name_ + " " + known_.releases.at(known_.package); }
 
-  std::optional<StrategyKeys> exact(const TrialRow& row, std::string& why) const {
+  std::optional<StrategyConfigKeys> exact(const TrialResultRow& row, std::string& why) const {
     const std::optional<plan::Strategy> strategy = plan::Strategy::of_name(effective_strategy(row.measurement));
     return strategy ? dialect_.keys_of(*strategy, why) : std::nullopt;
   }
-  bool is_exact(const TrialRow& row) const {
+  bool is_exact(const TrialResultRow& row) const {
     std::string why;
     return exact(row, why).has_value();
   }
 
-  ConfigChanges keys_of(const TrialRow& row) const {
+  ConfigChanges keys_of(const TrialResultRow& row) const {
     std::string why;
-    const StrategyKeys keys = *exact(row, why);
+    const StrategyConfigKeys keys = *exact(row, why);
     ConfigChanges config{keys.changes, keys.notes};
     const std::string& known = read_release();
     if (known_.releases.at(known_.package) != known)
@@ -92,65 +93,65 @@ class Exporter {
   const std::string& read_release() const { return known_.profile.releases.at(known_.package); }
 
   // The rows that the trainer has exact keys for, at the batch and sequence of `row`.
-  std::vector<const TrialRow*> expressible(const TrialRow& row) const {
-    std::vector<const TrialRow*> rows;
-    for (const TrialRow* other : result::choices(report_.rows))
+  std::vector<const TrialResultRow*> expressible(const TrialResultRow& row) const {
+    std::vector<const TrialResultRow*> rows;
+    for (const TrialResultRow* other : result::choices(report_.rows))
       if (same_axes(*other, row) && is_exact(*other)) rows.push_back(other);
     return rows;
   }
 
   // Why the strategy has no keys: the config or release that excludes it, else "torchtune has no keys for it".
-  std::string why_not(const TrialRow& row) const {
+  std::string why_not(const TrialResultRow& row) const {
     std::string why;
     exact(row, why);
     return why.empty() ? name_ + " has no keys for it" : why;
   }
 
-  [[noreturn]] void refuse(const TrialRow& row, const std::vector<const TrialRow*>& rows) const {
+  [[noreturn]] void refuse(const TrialResultRow& row, const std::vector<const TrialResultRow*>& rows) const {
     const std::string text =
         "'" + row.measurement.strategy + "' is not possible in " + name_ + ", and of the strategies that are, ";
     if (rows.empty())
       throw UsageError(text + "none was measured: memtune sweep --strategy 'none;checkpoint:full;checkpoint:every=2;" +
                        "checkpoint:full,inputs=host' does, into the same folder with the same --model");
-    const TrialRow& least =
-        **std::ranges::min_element(rows, {}, [](const TrialRow* row) { return required_bytes(*row); });
+    const TrialResultRow& least =
+        **std::ranges::min_element(rows, {}, [](const TrialResultRow* row) { return required_bytes(*row); });
     throw UsageError(text + "none fits the budget of " + format_bytes(report_.budget_bytes) + "; the smallest is " +
                      least.measurement.strategy + " with " + format_bytes(required_bytes(least)));
   }
 
   // The best exportable row within the budget, or, without a budget, within the peak of `row`. If none is, the smallest
   // peak.
-  const TrialRow& instead_of(const TrialRow& row) const {
-    const std::vector<const TrialRow*> rows = expressible(row);
-    std::vector<const TrialRow*> fitting;
+  const TrialResultRow& instead_of(const TrialResultRow& row) const {
+    const std::vector<const TrialResultRow*> rows = expressible(row);
+    std::vector<const TrialResultRow*> fitting;
     const int64_t most = report_.budget_bytes > 0 ? report_.budget_bytes : required_bytes(row);
     std::ranges::copy_if(rows, std::back_inserter(fitting),
-                         [&](const TrialRow* other) { return required_bytes(*other) <= most; });
-    const result::WorkNormalizedTrialComparator ranking{std::span<const TrialRow>(report_.rows)};
+                         [&](const TrialResultRow* other) { return required_bytes(*other) <= most; });
+    const result::WorkNormalizedTrialComparator ranking{std::span<const TrialResultRow>(report_.rows)};
     if (!fitting.empty()) return result::choose(fitting, ranking, report_.goal);
     if (rows.empty() || report_.budget_bytes > 0) refuse(row, rows);
-    return result::choose(rows, ranking, result::Goal::memory);
+    return result::choose(rows, ranking, result::RecommendationGoal::memory);
   }
 
-  static void check(const TrialRow& row) {
-    const Measurement& m = row.measurement;
-    if (m.outcome == result::Outcome::ok) return;
+  static void check(const TrialResultRow& row) {
+    const TrialMeasurement& m = row.measurement;
+    if (m.outcome == result::TrialOutcome::ok) return;
     throw UsageError("'" + m.strategy + "' did not work here (" + to_string(m.outcome) +
                      "): export a strategy that did");
   }
 
   // The row that measured `strategy` itself, or nullptr.
-  const TrialRow* measured_as(const std::string& strategy, const TrialRow& row) const {
-    const auto found = std::ranges::find_if(report_.rows, [&](const TrialRow& other) {
+  const TrialResultRow* measured_as(const std::string& strategy, const TrialResultRow& row) const {
+    const auto found = std::ranges::find_if(report_.rows, [&](const TrialResultRow& other) {
       return worked(other) && other.measurement.strategy == strategy && same_axes(other, row);
     });
     return found == report_.rows.end() ? nullptr : &*found;
   }
 
   // The row whose keys are written.
-  const TrialRow& written(const TrialRow& row) const {
+  const TrialResultRow& written(const TrialResultRow& row) const {
     check(row);
-    if (const TrialRow* same = measured_as(effective_strategy(row.measurement), row);
+    if (const TrialResultRow* same = measured_as(effective_strategy(row.measurement), row);
         same && has_ineffective_part(row.measurement))
       return written(*same);
     if (!is_exact(row)) return instead_of(row);
@@ -161,8 +162,8 @@ class Exporter {
   }
 
   // Comments why another row is written than the one asked for, and the cost of that.
-  void put_instead(const TrialRow& asked, const TrialRow& row, ExportComments& comments) {
-    const Measurement& m = asked.measurement;
+  void put_instead(const TrialResultRow& asked, const TrialResultRow& row, ExportComments& comments) {
+    const TrialMeasurement& m = asked.measurement;
     if (&asked == &row && !has_ineffective_part(m)) return;
     const std::string strategy = effective_strategy(row.measurement),
                       budget = report_.budget_bytes > 0 ? " within " + format_bytes(report_.budget_bytes) : "";
@@ -183,7 +184,7 @@ class Exporter {
     said_.push_back(costs);
   }
 
-  void put_axes(const TrialRow& row, ConfigChanges& config) const {
+  void put_axes(const TrialResultRow& row, ConfigChanges& config) const {
     const auto put = [&](std::string_view key, int64_t value) {
       config.changes[std::string(key)] = std::to_string(value);
     };
@@ -196,13 +197,13 @@ class Exporter {
                              std::string(trainer_.sequence_note));
   }
 
-  static void put(const ShardingKeys& sharding, ConfigChanges& config) {
+  static void put(const ShardingConfigKeys& sharding, ConfigChanges& config) {
     for (const auto& [key, value] : sharding.set) config.changes[key] = value;
     config.notes.insert(config.notes.end(), sharding.notes.begin(), sharding.notes.end());
   }
 
   // For several ranks: keys for when parameters are freed and where shards are stored.
-  void put_sharding(const TrialRow& row, ConfigChanges& config) const {
+  void put_sharding(const TrialResultRow& row, ConfigChanges& config) const {
     if (report_.reshard.empty()) return;
     config.notes.push_back("measured on " + std::to_string(row.measurement.ranks.size()) +
                            " ranks, parameters sharded with --reshard " + report_.reshard + report_.shard_flags);
@@ -224,7 +225,8 @@ class Exporter {
     if (chosen.saving) trainer_.save(*chosen.saving, config);
   }
 
-  ExportedConfig write_saving(const TrialRow& row, const TrainingStateSaveChoice& chosen, const std::string& why) {
+  ExportedConfig write_saving(const TrialResultRow& row, const TrainingStateSaveChoice& chosen,
+                              const std::string& why) {
     ConfigChanges config;
     ExportComments comments;
     comments.put("", "memtune " + report_.version + ": saving" + in_keys() + ", with steps as under " +
@@ -244,8 +246,8 @@ class Exporter {
     return {written.text, said_, changed_by(config.changes), !known_.profile.forms.empty()};
   }
 
-  std::vector<KeyChange> changed_by(const Changes& changes) const {
-    std::vector<KeyChange> changed;
+  std::vector<ConfigKeyValueChange> changed_by(const Changes& changes) const {
+    std::vector<ConfigKeyValueChange> changed;
     if (!own_.has_config()) return changed;
     for (const auto& [key, value] : changes) {
       const nlohmann::json before = own_.value(key), after = own_.value(key, changes);
@@ -256,8 +258,8 @@ class Exporter {
 
   const std::string name_;
   const TrainerBatchAndSaveKeys& trainer_;
-  const ResolvedTrainer known_;
-  const UserTrainerSettings own_;
+  const TrainerProfileAndReleases known_;
+  const EditableUserTrainerSettings own_;
   const StrategyConfigTranslator dialect_;
   const Report& report_;
   std::vector<std::string> said_;
@@ -279,7 +281,7 @@ std::string with_line_ends_of(const std::string& own, const std::string& text) {
 
 }  // namespace
 
-ExportedConfig export_config(const std::string& trainer, const TrialRow& row, const Report& report,
+ExportedConfig export_config(const std::string& trainer, const TrialResultRow& row, const Report& report,
                              const ConfigExportOptions& settings) {
   ExportedConfig result = Exporter(trainer, report, settings).write(row);
   result.text = with_line_ends_of(settings.text, result.text);

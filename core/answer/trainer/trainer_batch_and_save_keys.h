@@ -20,16 +20,16 @@ struct ConfigExportOptions {
 };
 
 // A key whose value the export changes, as JSON texts. `before` is the trainer's default if the config does not set it.
-struct KeyChange {
+struct ConfigKeyValueChange {
   std::string key, before, after;
 };
 
 struct ExportedConfig {
   std::string text;
-  std::vector<std::string> said;   // messages for the user, one per line
-  std::vector<KeyChange> changed;  // against the user's own config; empty without one
-  bool for_file = true;            // keys for a config file; otherwise arguments or lines of a program
-  const result::TrialRow* row =
+  std::vector<std::string> said;              // messages for the user, one per line
+  std::vector<ConfigKeyValueChange> changed;  // against the user's own config; empty without one
+  bool for_file = true;                       // keys for a config file; otherwise arguments or lines of a program
+  const result::TrialResultRow* row =
       nullptr;  // of the report: the row that the keys amount to; nullptr: only keys of saving
 };
 
@@ -43,7 +43,7 @@ struct ExportedConfig {
 // If saves were measured and a failure rate is known, keys of saving follow. They are the only keys if no strategy can
 // be written. Throws UsageError, with the way out, for an unknown trainer, an unreadable config or a failed trial. Also
 // throws if nothing can be written.
-ExportedConfig export_config(const std::string& trainer, const result::TrialRow& row, const report::Report& report,
-                             const ConfigExportOptions& settings = {});
+ExportedConfig export_config(const std::string& trainer, const result::TrialResultRow& row,
+                             const report::Report& report, const ConfigExportOptions& settings = {});
 
 }  // namespace memtune::trainer

@@ -6,10 +6,10 @@
 #include <optional>
 #include <utility>
 
+#include "core/answer/trainer/editable_user_trainer_settings.h"
 #include "core/answer/trainer/rules.h"
 #include "core/answer/trainer/strategy_config_translator.h"
 #include "core/answer/trainer/trainer_profile.h"
-#include "core/answer/trainer/user_trainer_settings.h"
 #include "core/base/error.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
@@ -29,8 +29,8 @@ constexpr BatchStep kBatchSteps[] = {{"batch-x2", 2, 1}, {"batch-x4", 4, 1}, {"b
 
 class SpaceMaker {
  public:
-  SpaceMaker(const TrainerProfile& profile, const UserTrainerSettings& own, const TrainerConfigVariantOptions& settings,
-             const std::map<std::string, std::string>& releases)
+  SpaceMaker(const TrainerProfile& profile, const EditableUserTrainerSettings& own,
+             const TrainerConfigVariantOptions& settings, const std::map<std::string, std::string>& releases)
       : profile_(profile), own_(own), settings_(settings), releases_(releases), dialect_(profile, own, releases) {}
 
   TrainerConfigVariants make() {
@@ -139,7 +139,7 @@ class SpaceMaker {
   }
 
   const TrainerProfile& profile_;
-  const UserTrainerSettings& own_;
+  const EditableUserTrainerSettings& own_;
   const TrainerConfigVariantOptions& settings_;
   const std::map<std::string, std::string>& releases_;
   const StrategyConfigTranslator dialect_;
@@ -164,7 +164,7 @@ TrainerConfigVariants make_space(const std::string& trainer, const std::string& 
   if (own_name.empty()) choose_arguments(profile, settings.command);
   std::map<std::string, std::string> releases = profile.releases;
   for (const auto& [package, release] : settings.releases) releases[package] = release;
-  const UserTrainerSettings own(profile, own_text, own_name, settings.command, releases);
+  const EditableUserTrainerSettings own(profile, own_text, own_name, settings.command, releases);
   own.check_kinds();
   TrainerConfigVariants space = SpaceMaker(profile, own, settings, releases).make();
   space.file_name = std::filesystem::path(own_name).filename().string();

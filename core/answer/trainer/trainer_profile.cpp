@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/answer/trainer/command_trainers.h"
-#include "core/base/embedded_profile_file.h"
+#include "core/base/embedded_json_preset.h"
 #include "core/base/error.h"
 #include "core/base/json.h"
 #include "core/base/json_object_reader.h"
@@ -75,9 +75,9 @@ SettingAxis read_axis(const json& json, const std::string& path) {
   return axis;
 }
 
-KeyRename read_rename(const json& json, const std::string& path) {
+ConfigKeyRename read_rename(const json& json, const std::string& path) {
   JsonObjectReader object(json, path);
-  KeyRename rename;
+  ConfigKeyRename rename;
   object.read("from", rename.from);
   object.read("to", rename.to);
   object.read("older", rename.older);
@@ -106,9 +106,9 @@ ConfigRejectionRule read_rule(const json& json, const std::string& path) {
   return rule;
 }
 
-StrategyMapping read_expression(const json& json, const std::string& path) {
+StrategyToConfigKeysMapping read_expression(const json& json, const std::string& path) {
   JsonObjectReader object(json, path);
-  StrategyMapping expression;
+  StrategyToConfigKeysMapping expression;
   object.read("strategy", expression.strategy);
   object.read("divides", expression.divides);
   object.read("read", expression.read);
@@ -124,9 +124,9 @@ StrategyMapping read_expression(const json& json, const std::string& path) {
   return expression;
 }
 
-SettingsCall read_call(const json& json, const std::string& path) {
+KeywordArgumentSettingsCall read_call(const json& json, const std::string& path) {
   JsonObjectReader object(json, path);
-  SettingsCall call;
+  KeywordArgumentSettingsCall call;
   object.read("name", call.name);
   object.read("of", call.of);
   object.read("keys", call.keys);
@@ -135,9 +135,9 @@ SettingsCall read_call(const json& json, const std::string& path) {
   return call;
 }
 
-ShardingKeys read_sharding(const json& json, const std::string& path) {
+ShardingConfigKeys read_sharding(const json& json, const std::string& path) {
   JsonObjectReader object(json, path);
-  ShardingKeys sharding;
+  ShardingConfigKeys sharding;
   object.read("notes", sharding.notes);
   object.require({"set"});
   sharding.set = read_conditions(object, "set");
@@ -180,7 +180,7 @@ std::string unknown_trainer(const std::string& name, std::span<const std::string
 
 TrainerProfile read_space_profile(const std::string& trainer) {
   std::vector<std::string> known;
-  for (const EmbeddedProfileFile& profile : profiles())
+  for (const EmbeddedJsonPreset& profile : profiles())
     if (profile.kind == "trainers") known.emplace_back(profile.name);
   if (std::ranges::count(known, trainer) == 0) throw UsageError(unknown_trainer(trainer, known));
   const json text = parse_json_object(trainer, find_profile("trainers", trainer).json);

@@ -49,7 +49,7 @@ struct SettingAxis {
 };
 
 // In the releases of `range`, the key `from` is called `to`. If `older`, `to` is a name that these releases also took.
-struct KeyRename {
+struct ConfigKeyRename {
   std::string from, to;
   bool older = false;
   PackageReleaseRange range;
@@ -69,7 +69,7 @@ struct ConfigRejectionRule {
 
 // The keys of one of memtune's strategies, for both directions: they are written for the strategy, and a config with
 // them amounts to it.
-struct StrategyMapping {
+struct StrategyToConfigKeysMapping {
   std::string strategy;  // canonical; a placeholder "{n}", "{n-1}" or "{names}" takes its value from the keys
   Conditions set;        // values that a config has; null: the key is absent. Plain values are also written
   std::map<std::string, JsonText> also;  // written too, but not required in a config
@@ -83,13 +83,13 @@ struct StrategyMapping {
 };
 
 // The keys for one way of sharding parameters.
-struct ShardingKeys {
+struct ShardingConfigKeys {
   std::map<std::string, JsonText> set;
   std::vector<std::string> notes;
 };
 
 // A call in a program that takes settings as keyword arguments.
-struct SettingsCall {
+struct KeywordArgumentSettingsCall {
   std::string name;               // of the mapping that is written
   std::string of;                 // what is called
   std::vector<std::string> keys;  // empty: all that no other call has
@@ -104,17 +104,17 @@ struct TrainerProfile {
   bool dotted = false;  // nested keys are arguments of their own; otherwise a mapping is one value
   std::map<std::string, std::string> releases;
   std::map<std::string, ConfigValueSchema> settings;  // by dotted path
-  std::vector<KeyRename> renames;
+  std::vector<ConfigKeyRename> renames;
   std::vector<SettingAxis> axes;
   std::string micro_batch, accumulation;     // keys; both may be ""
   std::map<std::string, JsonText> remedies;  // against out of memory: word of oom_remedy.h -> keys with values, or text
-  std::vector<StrategyMapping> strategies;   // the first match counts
-  std::map<std::string, ShardingKeys> sharding;            // by the words of --reshard
+  std::vector<StrategyToConfigKeysMapping> strategies;     // the first match counts
+  std::map<std::string, ShardingConfigKeys> sharding;      // by the words of --reshard
   std::map<std::string, std::vector<std::string>> names;   // words of memtune's save= -> the trainer's words
   std::map<std::string, std::vector<std::string>> closed;  // mappings that only allow `settings` and these keys
   std::map<std::string, std::string> program;              // if the config is a program: value -> its code
   std::string import;                                      // the import line for that code
-  std::vector<SettingsCall> calls;                         // if its settings are arguments of calls
+  std::vector<KeywordArgumentSettingsCall> calls;          // if its settings are arguments of calls
   std::string loss;                                        // how the trainer's loss differs from memtune's
   std::vector<std::string> combinations;
   std::vector<ConfigRejectionRule> rules;

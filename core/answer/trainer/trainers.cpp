@@ -103,7 +103,7 @@ const TrainerBatchAndSaveKeys& find_trainer(const std::string& name) {
   return *found;
 }
 
-ResolvedTrainer known_trainer(const std::string& name, const std::map<std::string, std::string>& releases) {
+TrainerProfileAndReleases known_trainer(const std::string& name, const std::map<std::string, std::string>& releases) {
   const TrainerBatchAndSaveKeys& trainer = find_trainer(name);
   std::string profile = name;
   const auto own = releases.find("");
@@ -111,7 +111,7 @@ ResolvedTrainer known_trainer(const std::string& name, const std::map<std::strin
   if (own != releases.end() && !trainer.older_profile.empty() &&
       in_range(PackageReleaseRange{"", "", std::string(trainer.older_before)}, asked))
     profile = trainer.older_profile;
-  ResolvedTrainer known{read_space_profile(profile), {}, ""};
+  TrainerProfileAndReleases known{read_space_profile(profile), {}, ""};
   known.releases = known.profile.releases;
   known.package = known.releases.contains(name) ? name : known.releases.begin()->first;
   for (const auto& [package, release] : releases) {

@@ -596,7 +596,7 @@ std::string put_in_yaml(const std::string& text, KeySpan path, const std::option
 
 std::string put_in_json(const std::string& text, KeySpan path, const std::optional<json>& value,
                         const std::string& name) {
-  json expected = parse_json(text, DuplicateKeyPolicy::refused);
+  json expected = parse_json(text, JsonDuplicateKeyPolicy::refused);
   Parser parser(text, name);
   Editor editor(text, true, path, name);
   std::string written = editor.put(parser.parse(), value);

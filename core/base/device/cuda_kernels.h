@@ -44,7 +44,7 @@ struct QuantizedAdamWArguments {
 
 // Logits of some tokens for some words of the vocabulary, as a linear layer computed them. A model scales them to
 // logit * scale, then softcap * tanh(. / softcap) unless softcap is 0.
-struct LogitTile {
+struct CrossEntropyLogitTile {
   void* logits = nullptr;  // [rows, columns]
   KernelDtype type = KernelDtype::float32;
   int64_t rows = 0, columns = 0, stride = 0;  // stride: numbers from a row to the next
@@ -54,7 +54,7 @@ struct LogitTile {
 };
 
 // Of each row, over the tiles so far.
-struct OnlineLogSoftmaxState {
+struct OnlineCrossEntropyStatePointers {
   float* largest = nullptr;    // scaled logit
   float* sum = nullptr;        // of exp(scaled logit - largest)
   float* at_target = nullptr;  // scaled logit of the target
@@ -64,10 +64,11 @@ struct CudaKernelTable {
   // `to` has space for from.count numbers.
   void (*unpack_nf4)(const Nf4WeightPointers& from, void* to, KernelDtype type, int device);
   void (*step_adamw)(const QuantizedAdamWArguments& step, int device);
-  void (*fold_logits)(const LogitTile& tile, const OnlineLogSoftmaxState& statistics, int device);
+  void (*fold_logits)(const CrossEntropyLogitTile& tile, const OnlineCrossEntropyStatePointers& statistics, int device);
   // Overwrites the logits with the gradient of outer[row] * (log probability of the row's target). normalizers[row]:
   // the logarithm of the sum of the exponentials of all scaled logits.
-  void (*differentiate_logits)(const LogitTile& tile, const float* normalizers, const float* outer, int device);
+  void (*differentiate_logits)(const CrossEntropyLogitTile& tile, const float* normalizers, const float* outer,
+                               int device);
   // Adds the hash of `size` bytes to `to` [2]: core/base/device/device_memory_hash.h. Zeros fill the last word.
   void (*hash_memory)(const void* from, int64_t size, uint64_t* to, int device);
 };

@@ -53,10 +53,10 @@ struct AllocatorStats {
 
 // Keeps compute from starting work that was enqueued after it was made, until it is destroyed. The host can enqueue
 // work ahead of the device meanwhile. It ends by itself after kMs, because the host may wait for that work.
-class ComputeStreamHold {
+class ScopedComputeStreamPause {
  public:
   static constexpr int kMs = 10;
-  virtual ~ComputeStreamHold() = default;
+  virtual ~ScopedComputeStreamPause() = default;
   virtual bool expired() const = 0;  // it ended by itself
 };
 
@@ -95,8 +95,8 @@ class Device {
   // Makes `stream` wait; on CPU, StreamKind::compute blocks. Costs nothing if the stream is already ordered after the
   // event.
   virtual void wait(StreamKind stream, const EventPtr& event) = 0;
-  virtual void synchronize() = 0;                                                // blocks until all streams are done
-  virtual std::unique_ptr<ComputeStreamHold> hold_compute() { return nullptr; }  // null: compute has no queue
+  virtual void synchronize() = 0;  // blocks until all streams are done
+  virtual std::unique_ptr<ScopedComputeStreamPause> hold_compute() { return nullptr; }  // null: compute has no queue
 
   // For destructors and error paths. If the wait cannot be enqueued, the host waits for all streams. A device that
   // cannot be waited for is lost and runs nothing more. Errors are not reported here; the next throwing call reports

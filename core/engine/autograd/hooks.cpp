@@ -22,7 +22,7 @@ class Hooks final : public ag::SavedVariableHooks {
 
  private:
   SavedTensorPacker& packer_;
-  std::unique_ptr<PackedTensor> ticket_;
+  std::unique_ptr<PackedSavedTensor> ticket_;
 };
 
 class Engine final : public ag::Engine {

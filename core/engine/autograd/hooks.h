@@ -11,9 +11,9 @@
 
 namespace memtune::autograd {
 
-class PackedTensor {
+class PackedSavedTensor {
  public:
-  virtual ~PackedTensor() = default;
+  virtual ~PackedSavedTensor() = default;
   // Returns the saved tensor with the same sizes, strides, offset, dtype and bytes, without requires_grad. Called once
   // per backward pass.
   virtual at::Tensor unpack() = 0;
@@ -23,7 +23,7 @@ class SavedTensorPacker {
  public:
   virtual ~SavedTensorPacker() = default;
   // Keep only `tensor.detach()`: keeping the op's own output would be a reference cycle. Called with grad mode off.
-  virtual std::unique_ptr<PackedTensor> pack(const at::Tensor& tensor) = 0;
+  virtual std::unique_ptr<PackedSavedTensor> pack(const at::Tensor& tensor) = 0;
 };
 
 void install_engine();

@@ -25,9 +25,9 @@ class SavedStorage;
 using SavedStoragePtr = std::shared_ptr<SavedStorage>;
 
 // The offloaded copy of a value. Destroyed with the value's last consumer, in any state.
-class OffloadedCopy {
+class OffloadedStorageHandle {
  public:
-  virtual ~OffloadedCopy() = default;
+  virtual ~OffloadedStorageHandle() = default;
   // Returns the bytes on the device, in compute stream order.
   virtual at::Storage reload() = 0;
   // The source storage is overwritten next, in compute stream order.
@@ -85,21 +85,21 @@ class SavedStorage {
   SavedStorage& operator=(const SavedStorage&) = delete;
 
   State state() const;
-  trace::ActivationKey key() const { return {origin_.op, origin_.output, bytes_}; }
+  trace::ActivationOpOutputKey key() const { return {origin_.op, origin_.output, bytes_}; }
   int block() const { return origin_.block; }
   int64_t size_bytes() const { return bytes_; }
   plan::TensorPlacement place() const { return place_; }
   bool used() const { return backward_uses_ + rerun_uses_ > 0; }
 
   void hold(at::Storage bytes) { held_ = std::move(bytes); }
-  void start_offload(std::shared_ptr<OffloadedCopy> offloaded) { offloaded_ = std::move(offloaded); }
+  void start_offload(std::shared_ptr<OffloadedStorageHandle> offloaded) { offloaded_ = std::move(offloaded); }
 
   // The storage if the step still owns it and it holds this value's bytes; else null.
   at::Storage live_storage() const;
   // The bytes if they are on the device now; else null.
   at::Storage on_device() const { return held_ ? held_ : live_storage(); }
   // Returns the bytes on the device, reloaded or recomputed if necessary, in compute stream order. Throws Error if they
-  // are lost, and whatever OffloadedCopy::reload() throws.
+  // are lost, and whatever OffloadedStorageHandle::reload() throws.
   at::Storage bytes();
 
   // An op is about to write into the storage: copies the bytes if a recomputation needs them. Bytes that only backward
@@ -126,7 +126,7 @@ class SavedStorage {
   bool crosses_ = false;
   int backward_uses_ = 0, rerun_uses_ = 0;
   at::Storage held_;
-  std::shared_ptr<OffloadedCopy> offloaded_;
+  std::shared_ptr<OffloadedStorageHandle> offloaded_;
   std::shared_ptr<SavedStorageRecomputer> maker_;
 };
 

@@ -37,7 +37,7 @@ class Capture final : public autograd::SavedTensorPacker {
  public:
   explicit Capture(RecordedOp& instance) : instance_(instance) {}
 
-  std::unique_ptr<autograd::PackedTensor> pack(const at::Tensor& tensor) override {
+  std::unique_ptr<autograd::PackedSavedTensor> pack(const at::Tensor& tensor) override {
     auto wanted = instance_.captured.find(saves++);
     if (wanted != instance_.captured.end()) wanted->second = tensor.detach();
     return std::make_unique<Nothing>();
@@ -45,7 +45,7 @@ class Capture final : public autograd::SavedTensorPacker {
   int saves = 0;
 
  private:
-  struct Nothing final : autograd::PackedTensor {
+  struct Nothing final : autograd::PackedSavedTensor {
     at::Tensor unpack() override { throw Error("a recomputation has no backward of its own"); }
   };
   RecordedOp& instance_;
@@ -122,10 +122,10 @@ void RecomputeEngine::rerun(RecordedOp& instance, const SavedStorage* wanted) {
       autocast.emplace(device_.type(), instance.autocast);
     GeneratorScope generator(instance.generator, instance.generator_state);
     autograd::SavedTensorHooksScope hooks(captures ? &capture : nullptr);
-    device::StreamTimer::Lap lap(timer_);
-    using trace::ActivationKey;
-    trace::RecomputeRecordScope recording(recorder_,
-                                          wanted ? wanted->key() : ActivationKey{instance.op->id, kPrivateSave});
+    device::ComputeStreamLapTimer::Lap lap(timer_);
+    using trace::ActivationOpOutputKey;
+    trace::RecomputeRecordScope recording(
+        recorder_, wanted ? wanted->key() : ActivationOpOutputKey{instance.op->id, kPrivateSave});
     if (instance.op->vararg) stack.emplace_back(static_cast<int64_t>(stack.size()));
     const ScopedTimer host(host_time_);
     instance.op->run(stack);

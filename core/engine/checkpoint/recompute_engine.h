@@ -17,10 +17,10 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/base/device/stream_timer.h"
+#include "core/base/device/compute_stream_lap_timer.h"
 #include "core/base/device/torch/torch_device.h"
 #include "core/engine/checkpoint/recorded_op.h"
-#include "core/model/program/parameter_read_hooks.h"
+#include "core/model/program/sharded_parameter_gather_hooks.h"
 
 namespace memtune::checkpoint {
 
@@ -40,7 +40,7 @@ class RecomputeEngine {
   }
 
   // Makes recomputed ops gather the sharded parameters that they read. Null: all parameters are on the device.
-  void set_parameters(program::ParameterReadHooks* parameters) { parameters_ = parameters; }
+  void set_parameters(program::ShardedParameterGatherHooks* parameters) { parameters_ = parameters; }
 
   // Backward is now in this block.
   void enter_block(int block) { block_ = block; }
@@ -57,7 +57,7 @@ class RecomputeEngine {
   int64_t reruns() const { return reruns_; }
   int64_t recomputed_bytes() const { return recomputed_bytes_; }     // of values with a consumer; never reset
   std::chrono::nanoseconds host_time() const { return host_time_; }  // of the ops themselves; never reset
-  device::StreamTimer& timer() { return timer_; }                    // device time of the recomputed ops
+  device::ComputeStreamLapTimer& timer() { return timer_; }          // device time of the recomputed ops
 
  private:
   void run(RecordedOp& instance, const autograd::SavedStorage* wanted);
@@ -77,9 +77,9 @@ class RecomputeEngine {
   int block_ = -1;
   // temporary values, by block that is being recomputed
   std::map<int, std::unordered_map<const autograd::SavedStorage*, at::Storage>> passed_;
-  device::StreamTimer timer_;
+  device::ComputeStreamLapTimer timer_;
   trace::ActivationEventRecorder* recorder_ = nullptr;
-  program::ParameterReadHooks* parameters_ = nullptr;
+  program::ShardedParameterGatherHooks* parameters_ = nullptr;
   int64_t reruns_ = 0, recomputed_bytes_ = 0;
   std::chrono::nanoseconds host_time_{0};
 };

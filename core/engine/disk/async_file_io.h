@@ -64,7 +64,7 @@ std::unique_ptr<AsyncFileIo> make_uring_io(int file, int depth);
 std::unique_ptr<AsyncFileIo> make_thread_io(int file, int depth);
 
 // File calls with concurrent transfers and direct I/O.
-class AsyncFileSystem : public FileSystem {
+class AsyncDirectIoFileSystem : public FileSystem {
  public:
   // Required alignment of offsets, addresses and sizes for direct I/O; 0: not supported; -errno: not known.
   virtual int64_t direct_alignment(int file);
@@ -75,6 +75,6 @@ class AsyncFileSystem : public FileSystem {
 };
 
 // Returns the shared instance that makes the real system calls.
-AsyncFileSystem& system_disk();
+AsyncDirectIoFileSystem& system_disk();
 
 }  // namespace memtune::disk

@@ -12,7 +12,8 @@ class AtomicOutputFile final : public DirectIoFile {
  public:
   // Takes disk space for `bytes`. `files` opens and renames; `system`, below it, serves the open file. Throws IoError,
   // or DiskFullError with the byte counts.
-  AtomicOutputFile(const std::filesystem::path& path, int64_t bytes, FileSystem& files, AsyncFileSystem& system);
+  AtomicOutputFile(const std::filesystem::path& path, int64_t bytes, FileSystem& files,
+                   AsyncDirectIoFileSystem& system);
 
   int descriptor() const override { return file_.descriptor(); }
   // Truncates to `bytes` and publishes the file under its name, durably; all transfers must be done. Throws IoError.

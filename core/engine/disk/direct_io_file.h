@@ -41,7 +41,7 @@ class DirectIoFile {
 
  protected:
   // grow() leaves 1/`spared` of the free bytes to others; 0: none.
-  DirectIoFile(AsyncFileSystem& system, int64_t spared) : system_(system), spared_(spared) {}
+  DirectIoFile(AsyncDirectIoFileSystem& system, int64_t spared) : system_(system), spared_(spared) {}
 
   // Some file systems accept O_DIRECT and then refuse every transfer, or require a larger alignment than kAlignment.
   bool can_do_direct_io() const;
@@ -49,7 +49,7 @@ class DirectIoFile {
   // "growing it to 40 GiB: No space left on device (4 MiB free)"
   std::string words(int error, const std::string& doing) const;
 
-  AsyncFileSystem& system_;
+  AsyncDirectIoFileSystem& system_;
   bool direct_ = false;
 
  private:

@@ -12,7 +12,8 @@ constexpr int64_t kMaxPiece = int64_t{8} << 20;
 
 }  // namespace
 
-DiskLoadGenerator::DiskLoadGenerator(const BlockStoreSettings& settings, int64_t bytes, AsyncFileSystem& system)
+DiskLoadGenerator::DiskLoadGenerator(const ScratchBlockStoreSettings& settings, int64_t bytes,
+                                     AsyncDirectIoFileSystem& system)
     // A block is freed shortly after its request is done. Half of the space is for those blocks.
     : piece_(std::clamp(bytes / 2 / kAlignment * kAlignment, kAlignment, kMaxPiece)),
       blocks_(std::max<int64_t>(1, bytes / 2 / piece_)),
@@ -31,7 +32,7 @@ DiskLoadGenerator::~DiskLoadGenerator() {
 }
 
 RequestPtr DiskLoadGenerator::request(Kind kind) {
-  ScratchBlock& block = blocks_[next_ % static_cast<int64_t>(blocks_.size())];
+  ScratchFileBlockHandle& block = blocks_[next_ % static_cast<int64_t>(blocks_.size())];
   char* const data = memory_.get() + next_++ % depth_ * piece_;
   if (kind == Kind::read) return store_.read(block, data);
   block = {};

@@ -17,7 +17,8 @@ class DiskLoadGenerator {
   enum class Kind { write, read };
 
   // Takes disk space for at most `bytes` and writes it once. Throws like ScratchBlockStore.
-  DiskLoadGenerator(const BlockStoreSettings& settings, int64_t bytes, AsyncFileSystem& system = system_disk());
+  DiskLoadGenerator(const ScratchBlockStoreSettings& settings, int64_t bytes,
+                    AsyncDirectIoFileSystem& system = system_disk());
   ~DiskLoadGenerator();
   DiskLoadGenerator(const DiskLoadGenerator&) = delete;
   DiskLoadGenerator& operator=(const DiskLoadGenerator&) = delete;
@@ -33,7 +34,7 @@ class DiskLoadGenerator {
   RequestPtr request(Kind kind);
 
   const int64_t piece_;  // in bytes
-  std::vector<ScratchBlock> blocks_;
+  std::vector<ScratchFileBlockHandle> blocks_;
   const int64_t depth_;  // pieces in flight
   AlignedBuffer memory_;
   ScratchBlockStore store_;

@@ -24,7 +24,7 @@ class Pieces {
 
 // Transfers the whole file once.
 double gb_per_s(const ScratchFile& file, IoBackend backend, IoSubmission::Kind kind, Pieces& pieces) {
-  FirstFailure failure;
+  FirstIoFailureLatch failure;
   RequestQueue queue(file, file.start_io(kDepth, backend), kDepth, failure);
   std::vector<RequestPtr> requests;
   for (int64_t offset = 0; offset < file.bytes(); offset += kPiece) {
@@ -59,11 +59,11 @@ AlignedBuffer noise(int64_t bytes) {
   return data;
 }
 
-DiskSpeed probe_disk(const std::filesystem::path& directory, int64_t bytes, bool allow_memory, IoBackend backend,
-                     AsyncFileSystem& system) {
+MeasuredDiskBandwidth probe_disk(const std::filesystem::path& directory, int64_t bytes, bool allow_memory,
+                                 IoBackend backend, AsyncDirectIoFileSystem& system) {
   ScratchFile file(system, directory, allow_memory);
   Pieces pieces;
-  DiskSpeed speed;
+  MeasuredDiskBandwidth speed;
   speed.new_file_gb_per_s = new_file_gb_per_s(file, round_up(bytes), backend, pieces);
   speed.how = file.describe(*file.start_io(1, backend));
   speed.write_gb_per_s = gb_per_s(file, backend, IoSubmission::Kind::write, pieces);

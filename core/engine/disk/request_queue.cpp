@@ -46,19 +46,20 @@ void PendingTransfer::finish(std::exception_ptr error) {
   finished_.notify_all();
 }
 
-void FirstFailure::note(std::exception_ptr error) {
+void FirstIoFailureLatch::note(std::exception_ptr error) {
   std::lock_guard lock(mutex_);
   if (!error_) error_ = std::move(error);
 }
 
-void FirstFailure::rethrow() const {
+void FirstIoFailureLatch::rethrow() const {
   std::unique_lock lock(mutex_);
   const std::exception_ptr error = error_;
   lock.unlock();
   if (error) std::rethrow_exception(error);
 }
 
-RequestQueue::RequestQueue(const DirectIoFile& file, std::unique_ptr<AsyncFileIo> io, int depth, FirstFailure& failure)
+RequestQueue::RequestQueue(const DirectIoFile& file, std::unique_ptr<AsyncFileIo> io, int depth,
+                           FirstIoFailureLatch& failure)
     : file_(file), io_(std::move(io)), failure_(failure), places_(static_cast<size_t>(depth)) {
   finisher_ = std::thread([this] { finish_jobs(); });
   try {
@@ -92,9 +93,9 @@ void RequestQueue::push(Job job) {
   job_came_.notify_one();
 }
 
-IoStats RequestQueue::traffic() const {
+DiskQueueThroughputStats RequestQueue::traffic() const {
   std::lock_guard lock(mutex_);
-  IoStats traffic = traffic_;
+  DiskQueueThroughputStats traffic = traffic_;
   if (flying_ > 0) traffic.busy += Clock::now() - busy_since_;
   return traffic;
 }

@@ -47,7 +47,7 @@ class PendingTransfer {
 using RequestPtr = std::shared_ptr<PendingTransfer>;
 
 // The first failure on a file. All later requests fail with it.
-class FirstFailure {
+class FirstIoFailureLatch {
  public:
   void note(std::exception_ptr error);
   void rethrow() const;
@@ -58,7 +58,7 @@ class FirstFailure {
 };
 
 // Statistics of a queue.
-struct IoStats {
+struct DiskQueueThroughputStats {
   int64_t bytes = 0;
   std::chrono::nanoseconds busy{0};      // time with at least one transfer in flight
   std::chrono::nanoseconds checksum{0};  // summed over the threads that compute checksums
@@ -78,13 +78,13 @@ class RequestQueue {
   };
 
   // `depth` limits the transfers in flight. `file` and `failure` must outlive the queue.
-  RequestQueue(const DirectIoFile& file, std::unique_ptr<AsyncFileIo> io, int depth, FirstFailure& failure);
+  RequestQueue(const DirectIoFile& file, std::unique_ptr<AsyncFileIo> io, int depth, FirstIoFailureLatch& failure);
   ~RequestQueue();  // waits for all jobs; after a failure, jobs not started fail at once
   RequestQueue(const RequestQueue&) = delete;
   RequestQueue& operator=(const RequestQueue&) = delete;
 
   void push(Job job);
-  IoStats traffic() const;
+  DiskQueueThroughputStats traffic() const;
   AsyncFileIo& io() const { return *io_; }
 
  private:
@@ -115,7 +115,7 @@ class RequestQueue {
 
   const DirectIoFile& file_;
   std::unique_ptr<AsyncFileIo> io_;
-  FirstFailure& failure_;
+  FirstIoFailureLatch& failure_;
 
   mutable std::mutex mutex_;
   std::condition_variable job_came_, place_came_free_, flight_came_;
@@ -124,7 +124,7 @@ class RequestQueue {
   int flying_ = 0;
   bool closed_ = false, all_started_ = false;
   std::chrono::steady_clock::time_point busy_since_;
-  IoStats traffic_;
+  DiskQueueThroughputStats traffic_;
 
   std::thread starter_, finisher_;  // last: they start at once
 };

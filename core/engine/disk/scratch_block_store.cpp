@@ -39,9 +39,9 @@ uint64_t seed_of(const BlockState& state, uint64_t run) {
 
 }  // namespace
 
-int64_t ScratchBlock::bytes() const { return state_->bytes; }
+int64_t ScratchFileBlockHandle::bytes() const { return state_->bytes; }
 
-ScratchBlockStore::ScratchBlockStore(const BlockStoreSettings& settings, AsyncFileSystem& system)
+ScratchBlockStore::ScratchBlockStore(const ScratchBlockStoreSettings& settings, AsyncDirectIoFileSystem& system)
     : settings_(settings),
       file_(system, settings.directory, settings.allow_memory),
       run_(random_number()),
@@ -67,7 +67,7 @@ void ScratchBlockStore::grow(int64_t bytes) {
   extents_->grow(bytes);
 }
 
-ScratchBlock ScratchBlockStore::allocate(int64_t bytes) {
+ScratchFileBlockHandle ScratchBlockStore::allocate(int64_t bytes) {
   failure_.rethrow();
   if (bytes <= 0) throw Error("a block of " + std::to_string(bytes) + " bytes was asked for; blocks have at least 1");
   auto offset = extents_->take(round_up(bytes));
@@ -75,17 +75,18 @@ ScratchBlock ScratchBlockStore::allocate(int64_t bytes) {
     std::lock_guard lock(growing_);
     while (!(offset = extents_->take(round_up(bytes)))) grow(file_.bytes() + extents_->missing(round_up(bytes)));
   }
-  return ScratchBlock(std::make_shared<BlockState>(extents_, *offset, bytes, ++generation_));
+  return ScratchFileBlockHandle(std::make_shared<BlockState>(extents_, *offset, bytes, ++generation_));
 }
 
-void ScratchBlockStore::check_data(const ScratchBlock& block, const char* data) const {
+void ScratchBlockStore::check_data(const ScratchFileBlockHandle& block, const char* data) const {
   failure_.rethrow();
   if (!block || block.state_->extents != extents_) throw Error("a block of another store, or none, was given");
   if (reinterpret_cast<uintptr_t>(data) % kAlignment != 0)
     throw Error("the data of a block has to lie at a multiple of " + std::to_string(kAlignment));
 }
 
-RequestPtr ScratchBlockStore::write(const ScratchBlock& block, const char* data, std::function<void()> before) {
+RequestPtr ScratchBlockStore::write(const ScratchFileBlockHandle& block, const char* data,
+                                    std::function<void()> before) {
   check_data(block, data);
   if (block.state_->written) throw Error("a block was written twice; allocate a new one");
   const std::shared_ptr<BlockState> state = block.state_;
@@ -101,7 +102,7 @@ RequestPtr ScratchBlockStore::write(const ScratchBlock& block, const char* data,
   return state->written = request;
 }
 
-RequestPtr ScratchBlockStore::read(const ScratchBlock& block, char* data, std::function<void()> before) {
+RequestPtr ScratchBlockStore::read(const ScratchFileBlockHandle& block, char* data, std::function<void()> before) {
   check_data(block, data);
   const std::shared_ptr<BlockState> state = block.state_;
   if (!state->written) throw Error("a block was read that was never written");
@@ -126,7 +127,7 @@ uint64_t ScratchBlockStore::checksum(const BlockState& state, const char* data, 
 
 void ScratchBlockStore::verify(const BlockState& state, const char* data) {
   if (checksum(state, data, read_checksum_ns_) == state.checksum) return;
-  throw CorruptBlockError(
+  throw DiskDataCorruptionError(
       "the scratch file in '" + settings_.directory.string() + "': " + format_bytes(state.bytes) + " at offset " +
       std::to_string(state.offset) +
       " came back changed, twice; the disk or this machine's memory damages data: name another disk "
@@ -138,14 +139,14 @@ void ScratchBlockStore::pin(char* data, int64_t bytes) {
   reader_.io().pin(data, bytes);
 }
 
-IoStats ScratchBlockStore::written() const {
-  IoStats traffic = writer_.traffic();
+DiskQueueThroughputStats ScratchBlockStore::written() const {
+  DiskQueueThroughputStats traffic = writer_.traffic();
   traffic.checksum = std::chrono::nanoseconds(write_checksum_ns_);
   return traffic;
 }
 
-IoStats ScratchBlockStore::read() const {
-  IoStats traffic = reader_.traffic();
+DiskQueueThroughputStats ScratchBlockStore::read() const {
+  DiskQueueThroughputStats traffic = reader_.traffic();
   traffic.checksum = std::chrono::nanoseconds(read_checksum_ns_);
   return traffic;
 }

@@ -72,7 +72,7 @@ std::string upper_folder(const std::string& mountinfo, const std::string& device
   return "";
 }
 
-ScratchFile::ScratchFile(AsyncFileSystem& system, std::filesystem::path directory, bool allow_memory)
+ScratchFile::ScratchFile(AsyncDirectIoFileSystem& system, std::filesystem::path directory, bool allow_memory)
     : DirectIoFile(system, kLeftOver), directory_(std::move(directory)) {
   open();
   if (!allow_memory) refuse_memory();

@@ -12,7 +12,7 @@ namespace memtune::disk {
 class ScratchFile final : public DirectIoFile {
  public:
   // Throws UsageError if the directory is missing, not writable, or in memory without `allow_memory`.
-  ScratchFile(AsyncFileSystem& system, std::filesystem::path directory, bool allow_memory);
+  ScratchFile(AsyncDirectIoFileSystem& system, std::filesystem::path directory, bool allow_memory);
 
   int descriptor() const override { return file_.get(); }
   // "io_uring, direct, unnamed": for people.

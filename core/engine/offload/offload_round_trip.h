@@ -1,5 +1,5 @@
-// The offload of one activation to host or disk and its reload, with its memory and events. OffloadEngine drives it. A
-// transfer can be destroyed in any state: no copy then touches freed memory.
+// The offload of one activation to host or disk and its reload, with its memory and events. ActivationOffloadEngine
+// drives it. A transfer can be destroyed in any state: no copy then touches freed memory.
 #pragma once
 
 #include "core/base/device/device.h"
@@ -8,12 +8,12 @@
 
 namespace memtune::offload {
 
-class OffloadEngine;
+class ActivationOffloadEngine;
 
-class OffloadRoundTrip final : public autograd::OffloadedCopy, public schedule::ActivationTransfer {
+class OffloadRoundTrip final : public autograd::OffloadedStorageHandle, public schedule::ActivationTransfer {
  public:
   // `op`: the op that saves the value.
-  OffloadRoundTrip(OffloadEngine& offload, const autograd::SavedStorage& value, at::Storage source, int op)
+  OffloadRoundTrip(ActivationOffloadEngine& offload, const autograd::SavedStorage& value, at::Storage source, int op)
       : ActivationTransfer(value.size_bytes(), value.place() == plan::TensorPlacement::disk, op),
         offload_(offload),
         key_(value.key()),
@@ -26,10 +26,10 @@ class OffloadRoundTrip final : public autograd::OffloadedCopy, public schedule::
   void before_overwrite() override;
 
  private:
-  friend class OffloadEngine;
+  friend class ActivationOffloadEngine;
 
-  OffloadEngine& offload_;
-  const trace::ActivationKey key_;
+  ActivationOffloadEngine& offload_;
+  const trace::ActivationOpOutputKey key_;
   at::Storage source_;  // held while gathered and stashed
   at::Storage target_;  // held while reloading
   device::EventPtr out_done_, in_done_;

@@ -104,7 +104,7 @@ void BitsandbytesAdamW::update(const at::Tensor& parameter, const State& state) 
   const BlockwiseQuantizedTensor second = brought(state.second, parameter.device());
   const at::Tensor whole = parameter.contiguous(), values = whole.view(-1);
   const at::Tensor gradient = parameter.grad().contiguous().view(-1);
-  const AdamWStepSettings step{learning_rate_, state.step.item<double>()};
+  const AdamWLearningRateAndStep step{learning_rate_, state.step.item<double>()};
   if (in_blocks(first))
     update_in_blocks(values, gradient, first, second, maps_, step);
   else

@@ -35,7 +35,7 @@ class BitsandbytesAdamW final : public Optimizer {
   const bool in_8_bits_, paged_;
   const std::unordered_set<const void*> embeddings_;
   std::vector<State> states_;
-  QuantizationMaps maps_;
+  QuantizedMomentCodebooks maps_;
 };
 
 }  // namespace memtune::optimizer

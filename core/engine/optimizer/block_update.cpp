@@ -16,9 +16,9 @@ using quantized::BlockwiseQuantizedTensor;
 constexpr double kBeta1 = 0.9, kBeta2 = 0.999, kEpsilon = 1e-8, kDecay = 0.01;
 constexpr int64_t kAtATime = int64_t{1} << 24;
 
-double rate(const AdamWStepSettings& step) { return -step.learning_rate / (1 - std::pow(kBeta1, step.number)); }
-double keep(const AdamWStepSettings& step) { return 1 - step.learning_rate * kDecay; }
-double root(const AdamWStepSettings& step) { return std::sqrt(1 - std::pow(kBeta2, step.number)); }
+double rate(const AdamWLearningRateAndStep& step) { return -step.learning_rate / (1 - std::pow(kBeta1, step.number)); }
+double keep(const AdamWLearningRateAndStep& step) { return 1 - step.learning_rate * kDecay; }
+double root(const AdamWLearningRateAndStep& step) { return std::sqrt(1 - std::pow(kBeta2, step.number)); }
 
 device::QuantizedMomentPointers pointers(const BlockwiseQuantizedTensor& moment, const at::Tensor& map) {
   return {moment.bytes.data_ptr<uint8_t>(), moment.largest.data_ptr<float>(), map.const_data_ptr<float>()};
@@ -26,7 +26,7 @@ device::QuantizedMomentPointers pointers(const BlockwiseQuantizedTensor& moment,
 
 // Rounds to float where LibTorch's CUDA operators do: they invert a divisor before rounding it.
 device::QuantizedAdamWArguments kernel_step(const at::Tensor& values, const at::Tensor& gradient,
-                                            const AdamWStepSettings& step) {
+                                            const AdamWLearningRateAndStep& step) {
   device::QuantizedAdamWArguments made;
   made.values = values.data_ptr();
   made.gradient = gradient.const_data_ptr();
@@ -46,7 +46,7 @@ device::QuantizedAdamWArguments kernel_step(const at::Tensor& values, const at::
 }  // namespace
 
 void update(at::Tensor values, const at::Tensor& gradient, at::Tensor first, at::Tensor second,
-            const AdamWStepSettings& step) {
+            const AdamWLearningRateAndStep& step) {
   const at::Tensor slope = gradient.to(at::kFloat);
   first.mul_(kBeta1).add_(slope, 1 - kBeta1);
   second.mul_(kBeta2).addcmul_(slope, slope, 1 - kBeta2);
@@ -58,8 +58,8 @@ void update(at::Tensor values, const at::Tensor& gradient, at::Tensor first, at:
 }
 
 void update_in_blocks(const at::Tensor& values, const at::Tensor& gradient, const BlockwiseQuantizedTensor& first,
-                      const BlockwiseQuantizedTensor& second, const QuantizationMaps& maps,
-                      const AdamWStepSettings& step) {
+                      const BlockwiseQuantizedTensor& second, const QuantizedMomentCodebooks& maps,
+                      const AdamWLearningRateAndStep& step) {
   if (values.is_meta()) return;  // the kernel of CUDA takes no other memory
   const auto* kernels = device::kernels_for(values.device(), values.scalar_type());
   if (!kernels || gradient.scalar_type() != values.scalar_type())
@@ -75,7 +75,7 @@ void update_in_blocks(const at::Tensor& values, const at::Tensor& gradient, cons
 
 void update_in_blocks_by_operators(const at::Tensor& values, const at::Tensor& gradient,
                                    const BlockwiseQuantizedTensor& first, const BlockwiseQuantizedTensor& second,
-                                   const QuantizationMaps& maps, const AdamWStepSettings& step) {
+                                   const QuantizedMomentCodebooks& maps, const AdamWLearningRateAndStep& step) {
   for (int64_t begin = 0; begin < values.numel(); begin += kAtATime) {
     const int64_t count = std::min(kAtATime, values.numel() - begin);
     const at::Tensor m = quantized::unpack_blockwise(first, begin, count, maps.with_sign);

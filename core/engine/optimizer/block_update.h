@@ -8,31 +8,31 @@
 
 namespace memtune::optimizer {
 
-struct AdamWStepSettings {
+struct AdamWLearningRateAndStep {
   double learning_rate = 0;
   double number = 1;  // step number, from 1
 };
 
 // The values that the moments' bytes represent: dynamic_map with and without signs, on the parameter's device.
-struct QuantizationMaps {
+struct QuantizedMomentCodebooks {
   at::Tensor with_sign, without_sign;
 };
 
 // Float32 moments. Temporary memory: three float32 values per element.
 void update(at::Tensor values, const at::Tensor& gradient, at::Tensor first, at::Tensor second,
-            const AdamWStepSettings& step);
+            const AdamWLearningRateAndStep& step);
 
 // Moments in blocks of 8 bits. Uses a kernel on CUDA, without temporary memory; else operators on 2^24 elements at a
 // time.
 void update_in_blocks(const at::Tensor& values, const at::Tensor& gradient,
                       const quantized::BlockwiseQuantizedTensor& first,
-                      const quantized::BlockwiseQuantizedTensor& second, const QuantizationMaps& maps,
-                      const AdamWStepSettings& step);
+                      const quantized::BlockwiseQuantizedTensor& second, const QuantizedMomentCodebooks& maps,
+                      const AdamWLearningRateAndStep& step);
 
 // The same with operators, on any device; for comparison.
 void update_in_blocks_by_operators(const at::Tensor& values, const at::Tensor& gradient,
                                    const quantized::BlockwiseQuantizedTensor& first,
-                                   const quantized::BlockwiseQuantizedTensor& second, const QuantizationMaps& maps,
-                                   const AdamWStepSettings& step);
+                                   const quantized::BlockwiseQuantizedTensor& second,
+                                   const QuantizedMomentCodebooks& maps, const AdamWLearningRateAndStep& step);
 
 }  // namespace memtune::optimizer

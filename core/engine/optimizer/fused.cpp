@@ -35,14 +35,14 @@ void check_dense_and_real(const std::string& optimizer, const at::Tensor& parame
 }
 
 void FusedKernelOptimizer::update(const std::vector<size_t>& parameters) {
-  std::map<std::pair<int, int>, FusedParameterGroup> groups;
+  std::map<std::pair<int, int>, FusedOptimizerCallArguments> groups;
   for (const size_t i : parameters) {
     const at::Tensor& parameter = parameters_[i];
     if (parameter.grad().layout() != at::kStrided) {
       update_sparse(parameter);
       continue;
     }
-    FusedParameterGroup& group = groups[{static_cast<int>(parameter.scalar_type()), parameter.get_device()}];
+    FusedOptimizerCallArguments& group = groups[{static_cast<int>(parameter.scalar_type()), parameter.get_device()}];
     group.parameters.push_back(in_reals(parameter));
     group.gradients.push_back(in_reals(readable(parameter.grad())));
     add_state(i, group);
@@ -51,7 +51,7 @@ void FusedKernelOptimizer::update(const std::vector<size_t>& parameters) {
 }
 
 // The state is created with the first gradient; parameters without one have no state.
-void FusedAdamW::add_state(size_t i, FusedParameterGroup& group) {
+void FusedAdamW::add_state(size_t i, FusedOptimizerCallArguments& group) {
   make_state(i);
   const State& state = states_[i];
   group.first.push_back(state.first);
@@ -81,7 +81,7 @@ int64_t FusedAdamW::state_bytes() const {
   return bytes;
 }
 
-void FusedAdamW::update(FusedParameterGroup& group) {
+void FusedAdamW::update(FusedOptimizerCallArguments& group) {
   at::_foreach_add_(group.steps, 1);
   at::_fused_adamw_(group.parameters, group.gradients, group.first, group.second, /*max_exp_avg_sqs=*/{}, group.steps,
                     learning_rate_, /*beta1=*/0.9, /*beta2=*/0.999, /*weight_decay=*/0.01, /*eps=*/1e-8,
@@ -90,7 +90,7 @@ void FusedAdamW::update(FusedParameterGroup& group) {
 
 void FusedAdamW::update_sparse(const at::Tensor& parameter) { refuse_sparse("adamw", parameter); }
 
-void FusedSgd::update(FusedParameterGroup& group) {
+void FusedSgd::update(FusedOptimizerCallArguments& group) {
   at::_fused_sgd_(group.parameters, group.gradients, /*momentum_buffer_list=*/{}, /*weight_decay=*/0, /*momentum=*/0,
                   learning_rate_, /*dampening=*/0, /*nesterov=*/false, /*maximize=*/false, /*is_first_step=*/false);
 }

@@ -6,7 +6,7 @@
 namespace memtune::optimizer {
 
 // Arguments of one fused call: parameters of one dtype on one device.
-struct FusedParameterGroup {
+struct FusedOptimizerCallArguments {
   std::vector<at::Tensor> parameters, gradients;
   std::vector<at::Tensor> first, second, steps;  // for AdamW
 };
@@ -16,8 +16,8 @@ class FusedKernelOptimizer : public Optimizer {
   using Optimizer::Optimizer;
 
  protected:
-  virtual void add_state(size_t, FusedParameterGroup&) {}
-  virtual void update(FusedParameterGroup& group) = 0;
+  virtual void add_state(size_t, FusedOptimizerCallArguments&) {}
+  virtual void update(FusedOptimizerCallArguments& group) = 0;
   virtual void update_sparse(const at::Tensor& parameter) = 0;  // a parameter with a sparse gradient
 
  private:
@@ -38,8 +38,8 @@ class FusedAdamW final : public FusedKernelOptimizer {
   };
 
   void drop_state(size_t i) override { states_[i] = {}; }
-  void add_state(size_t i, FusedParameterGroup& group) override;
-  void update(FusedParameterGroup& group) override;
+  void add_state(size_t i, FusedOptimizerCallArguments& group) override;
+  void update(FusedOptimizerCallArguments& group) override;
   void update_sparse(const at::Tensor& parameter) override;
 
   std::vector<State> states_;
@@ -51,7 +51,7 @@ class FusedSgd final : public FusedKernelOptimizer {
   int64_t state_bytes() const override { return 0; }
 
  private:
-  void update(FusedParameterGroup& group) override;
+  void update(FusedOptimizerCallArguments& group) override;
   void update_sparse(const at::Tensor& parameter) override;
 };
 

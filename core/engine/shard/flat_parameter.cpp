@@ -28,7 +28,7 @@ void check(const std::string& name, const at::Tensor& tensor) {
 }  // namespace
 
 FlatParameter::FlatParameter(std::string name, const program::NamedTensors& parameters, int rank, int ranks,
-                             const ShardStoragePolicy& settings, PinnedHostTensorStore* host)
+                             const ReshardDtypeAndOffloadOptions& settings, PinnedTensorAllocatorAndCopier* host)
     : name_(std::move(name)),
       trained_(parameters.front().second.requires_grad()),
       reduce_dtype_(of_floating(settings.reduce_dtype, parameters.front().second)) {
@@ -39,7 +39,8 @@ FlatParameter::FlatParameter(std::string name, const program::NamedTensors& para
   free();
 }
 
-FlatParameter::FlatParameter(std::string name, const program::NamedTensors& parameters, program::HostWeights* weights)
+FlatParameter::FlatParameter(std::string name, const program::NamedTensors& parameters,
+                             program::HostWeightsWhileModelLoads* weights)
     : name_(std::move(name)),
       trained_(parameters.front().second.requires_grad()),
       reduce_dtype_(parameters.front().second.scalar_type()) {
@@ -50,7 +51,8 @@ FlatParameter::FlatParameter(std::string name, const program::NamedTensors& para
   move_members();
 }
 
-void FlatParameter::lay_out(const program::NamedTensors& parameters, int ranks, program::HostWeights* weights) {
+void FlatParameter::lay_out(const program::NamedTensors& parameters, int ranks,
+                            program::HostWeightsWhileModelLoads* weights) {
   const int64_t aligned = kAlignedBytes / parameters.front().second.element_size();
   for (const auto& [name, tensor] : parameters) {
     check(name, tensor);
@@ -76,7 +78,8 @@ void FlatParameter::move_members() {
   }
 }
 
-void FlatParameter::take_shard(int rank, const ShardStoragePolicy& settings, PinnedHostTensorStore* host) {
+void FlatParameter::take_shard(int rank, const ReshardDtypeAndOffloadOptions& settings,
+                               PinnedTensorAllocatorAndCopier* host) {
   const int64_t begin = rank * shard_elements_, end = begin + shard_elements_;
   const at::ScalarType dtype = trained_ ? of_floating(settings.dtype, whole_) : whole_.scalar_type();
   shard_ = host ? host->make(shard_elements_, dtype) : at::empty({shard_elements_}, whole_.options().dtype(dtype));

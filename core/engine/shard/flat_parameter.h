@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "core/base/device/torch/storage_bytes.h"
-#include "core/engine/shard/pinned_host_tensor_store.h"
-#include "core/engine/shard/shard_storage_policy.h"
-#include "core/model/program/host_weights.h"
+#include "core/engine/shard/pinned_tensor_allocator_and_copier.h"
+#include "core/engine/shard/reshard_dtype_and_offload_options.h"
+#include "core/model/program/host_weights_while_model_loads.h"
 #include "core/model/program/state.h"
 
 namespace memtune::shard {
@@ -27,10 +27,11 @@ class FlatParameter {
   // here on they share one storage, without bytes until allocate(). `host`: allocates the shard in host memory; null:
   // the shard is on the parameters' device. Throws UsageError for parameters without such a layout.
   FlatParameter(std::string name, const program::NamedTensors& parameters, int rank, int ranks,
-                const ShardStoragePolicy& settings = {}, PinnedHostTensorStore* host = nullptr);
+                const ReshardDtypeAndOffloadOptions& settings = {}, PinnedTensorAllocatorAndCopier* host = nullptr);
   // Of one process: the shard is the whole, with its bytes, and the pieces are the parameters. `weights`: may have the
   // parameters' bytes, and no longer has them then; null: they are on the device.
-  FlatParameter(std::string name, const program::NamedTensors& parameters, program::HostWeights* weights);
+  FlatParameter(std::string name, const program::NamedTensors& parameters,
+                program::HostWeightsWhileModelLoads* weights);
 
   const std::string& name() const { return name_; }
   bool trained() const { return trained_; }
@@ -65,9 +66,10 @@ class FlatParameter {
     int64_t begin = 0;
   };
 
-  void lay_out(const program::NamedTensors& parameters, int ranks, program::HostWeights* weights = nullptr);
+  void lay_out(const program::NamedTensors& parameters, int ranks,
+               program::HostWeightsWhileModelLoads* weights = nullptr);
   void move_members();
-  void take_shard(int rank, const ShardStoragePolicy& settings, PinnedHostTensorStore* host);
+  void take_shard(int rank, const ReshardDtypeAndOffloadOptions& settings, PinnedTensorAllocatorAndCopier* host);
   at::Tensor within(const at::Tensor& row, const Member& member) const;
 
   std::string name_;

@@ -11,7 +11,8 @@ namespace memtune::shard {
 using device::CopyDirection;
 using device::StreamKind;
 
-HostOffloadedTensor::HostOffloadedTensor(const at::Tensor& row, PinnedHostTensorStore& host, device::Device& device)
+HostOffloadedTensor::HostOffloadedTensor(const at::Tensor& row, PinnedTensorAllocatorAndCopier& host,
+                                         device::Device& device)
     : row_(row), on_host_(host.make(row.numel(), row.scalar_type())), device_(&device) {
   store();
   stored_->synchronize();

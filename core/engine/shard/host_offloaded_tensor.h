@@ -8,7 +8,7 @@
 // Thread: the training thread.
 #pragma once
 
-#include "core/engine/shard/pinned_host_tensor_store.h"
+#include "core/engine/shard/pinned_tensor_allocator_and_copier.h"
 
 namespace memtune::shard {
 
@@ -17,7 +17,7 @@ class HostOffloadedTensor {
   // `row`: flat, on the device, alone in its storage, which stays the same from here on. Takes its bytes to host
   // memory, waits for that, and frees them on the device. `host` and `device` must outlive this. Throws
   // OutOfHostMemoryError.
-  HostOffloadedTensor(const at::Tensor& row, PinnedHostTensorStore& host, device::Device& device);
+  HostOffloadedTensor(const at::Tensor& row, PinnedTensorAllocatorAndCopier& host, device::Device& device);
 
   void load();       // starts the copy to the device, unless the bytes are there or on their way
   void make_room();  // only allocates bytes; their contents are undefined

@@ -10,13 +10,13 @@
 
 namespace memtune::shard {
 
-using schedule::StateKind;
+using schedule::ModelStateKind;
 
 struct OffloadedModelStates::GradientHook final : torch::autograd::PostAccumulateGradHook {
-  GradientHook(schedule::StateOffloadSchedule& schedule, int group) : schedule(schedule), group(group) {}
+  GradientHook(schedule::ModelStateOffloadScheduler& schedule, int group) : schedule(schedule), group(group) {}
   void operator()(const at::Tensor& /*leaf*/) override { schedule.gradient_made(group); }
 
-  schedule::StateOffloadSchedule& schedule;
+  schedule::ModelStateOffloadScheduler& schedule;
   int group;
 };
 
@@ -29,7 +29,7 @@ OffloadedModelStates::OffloadedModelStates(const program::Program& program, cons
         std::ranges::find(plan.states, is_block ? unit : plan::kOutsideUnits, &plan::UnitStatePlacement::unit);
     return place == plan.states.end() ? plan::UnitStatePlacement() : *place;
   };
-  std::vector<schedule::StateOffloadSchedule::Group> known;
+  std::vector<schedule::ModelStateOffloadScheduler::Group> known;
   int number = 0;
   for (const ParameterUnit& unit : units_) {
     std::map<std::pair<at::ScalarType, bool>, program::NamedTensors> kinds;
@@ -42,7 +42,7 @@ OffloadedModelStates::OffloadedModelStates(const program::Program& program, cons
     }
     ++number;
   }
-  schedule::StateOffloadBackend& rows = *this;
+  schedule::ModelStateOffloadBackend& rows = *this;
   schedule_.emplace(known, rows);
   reads_.emplace(schedule_->units());
   for (size_t i = 0; i < groups_.size(); ++i) {
@@ -56,7 +56,7 @@ OffloadedModelStates::OffloadedModelStates(const program::Program& program, cons
 
 OffloadedModelStates::~OffloadedModelStates() {
   for (const std::unique_ptr<OffloadedUnitStates>& group : groups_) {
-    for (const StateKind row : schedule::kStateRows)
+    for (const ModelStateKind row : schedule::kStateRows)
       if (group->row(row)) group->row(row)->stop();
     const FlatParameter& parameters = group->parameters();
     for (size_t i = 0; parameters.trained() && i < parameters.parameters(); ++i)
@@ -99,7 +99,7 @@ void OffloadedModelStates::end_backward() {
 
 at::Tensor OffloadedModelStates::with_bytes(const at::Tensor& state) const {
   for (const std::unique_ptr<OffloadedUnitStates>& group : groups_)
-    for (const StateKind row : schedule::kStateRows)
+    for (const ModelStateKind row : schedule::kStateRows)
       if (group->row(row) && group->row(row)->owns(state)) return group->row(row)->on_host(state);
   return state;
 }
@@ -113,7 +113,7 @@ void OffloadedModelStates::change(Function function, bool updates) {
   if (watcher_) watcher_->after_change(updates);
 }
 
-void OffloadedModelStates::load(int group, StateKind row) {
+void OffloadedModelStates::load(int group, ModelStateKind row) {
   std::optional<HostOffloadedTensor>& bytes = this->row(group, row);
   if (!bytes) return;
   if (bytes->on_device()) return bytes->load();
@@ -121,24 +121,24 @@ void OffloadedModelStates::load(int group, StateKind row) {
   change([&] { bytes->load(); });
 }
 
-void OffloadedModelStates::wait(int group, StateKind row) {
+void OffloadedModelStates::wait(int group, ModelStateKind row) {
   if (std::optional<HostOffloadedTensor>& bytes = this->row(group, row)) bytes->wait();
 }
 
-void OffloadedModelStates::store(int group, StateKind row) {
+void OffloadedModelStates::store(int group, ModelStateKind row) {
   std::optional<HostOffloadedTensor>& bytes = this->row(group, row);
   if (!bytes) return;
   change([&] { bytes->store(); });
   counters_.out_bytes += bytes->bytes();
 }
 
-void OffloadedModelStates::free(int group, StateKind row) {
+void OffloadedModelStates::free(int group, ModelStateKind row) {
   std::optional<HostOffloadedTensor>& bytes = this->row(group, row);
   if (bytes && bytes->on_device()) change([&] { bytes->free(); });
 }
 
 void OffloadedModelStates::settle(int group) {
-  for (const StateKind kind : schedule::kStateRows)
+  for (const ModelStateKind kind : schedule::kStateRows)
     if (std::optional<HostOffloadedTensor>& bytes = row(group, kind); bytes && bytes->storing())
       change([&] { bytes->settle(); });
 }
@@ -170,7 +170,7 @@ void OffloadedModelStates::update(int group) {
 
 // --- what costs are recorded of --------------------------------------------------------------------------------------
 
-void OffloadedModelStates::set_watcher(OffloadedStateObserver* watcher, bool keeps_gradients) {
+void OffloadedModelStates::set_watcher(OffloadedStateChangeObserver* watcher, bool keeps_gradients) {
   watcher_ = watcher;
   keeps_gradients_ = watcher && keeps_gradients;
   end_step();
@@ -193,7 +193,7 @@ int64_t OffloadedModelStates::moved_bytes() const {
   int64_t bytes = moved_gradient_bytes();
   for (const std::unique_ptr<OffloadedUnitStates>& group : groups_) {
     bytes += group->state_bytes();
-    for (const StateKind row : schedule::kStateRows) bytes -= group->bytes_on_device(row);
+    for (const ModelStateKind row : schedule::kStateRows) bytes -= group->bytes_on_device(row);
   }
   return bytes;
 }

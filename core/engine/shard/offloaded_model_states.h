@@ -1,6 +1,6 @@
 // Parameters, gradients and optimizer states of one process that are in host memory while no op uses them. Units,
 // usually blocks, are loaded a unit ahead in forward and backward, and updated on the device;
-// schedule::StateOffloadSchedule decides when.
+// schedule::ModelStateOffloadScheduler decides when.
 //
 // Thread: the training thread.
 #pragma once
@@ -12,26 +12,26 @@
 #include <vector>
 
 #include "core/engine/optimizer/optimizer.h"
+#include "core/engine/shard/gather_schedule_read_notifier.h"
 #include "core/engine/shard/offloaded_unit_states.h"
-#include "core/engine/shard/unit_read_hooks.h"
 #include "core/engine/shard/units.h"
-#include "core/model/program/parameter_read_hooks.h"
 #include "core/model/program/program.h"
+#include "core/model/program/sharded_parameter_gather_hooks.h"
 #include "core/plan/facts/program_facts.h"
-#include "core/plan/schedule/state_offload_schedule.h"
+#include "core/plan/schedule/model_state_offload_scheduler.h"
 #include "core/plan/strategy/plan.h"
 
 namespace memtune::shard {
 
 // Is called around each copy, update and release. The device may have work queued.
-class OffloadedStateObserver {
+class OffloadedStateChangeObserver {
  public:
-  virtual ~OffloadedStateObserver() = default;
+  virtual ~OffloadedStateChangeObserver() = default;
   virtual void before_change() = 0;
   virtual void after_change(bool updated) = 0;
 };
 
-class OffloadedModelStates final : public program::ParameterReadHooks, schedule::StateOffloadBackend {
+class OffloadedModelStates final : public program::ShardedParameterGatherHooks, schedule::ModelStateOffloadBackend {
  public:
   // Takes the parameters that `plan` places in host memory there. `program` and `device` must outlive this. Report
   // every read of a parameter. Throws UsageError if the model's parameters cannot be moved, and OutOfHostMemoryError.
@@ -59,7 +59,7 @@ class OffloadedModelStates final : public program::ParameterReadHooks, schedule:
   // By how much less is allocated now than if nothing were offloaded, and the gradients in that. `keeps_gradients`:
   // those that an update in backward has used count until end_step(), as without an optimizer in backward. `watcher`
   // null: none from now on.
-  void set_watcher(OffloadedStateObserver* watcher, bool keeps_gradients);
+  void set_watcher(OffloadedStateChangeObserver* watcher, bool keeps_gradients);
   int64_t moved_bytes() const;
   int64_t moved_gradient_bytes() const;
   void end_step();
@@ -85,10 +85,10 @@ class OffloadedModelStates final : public program::ParameterReadHooks, schedule:
 
   bool offloads(int group) const override { return groups_[group]->offloads(); }
   bool has_gradients(int group) const override { return groups_[group]->has_gradients(); }
-  void load(int group, schedule::StateKind row) override;
-  void wait(int group, schedule::StateKind row) override;
-  void store(int group, schedule::StateKind row) override;
-  void free(int group, schedule::StateKind row) override;
+  void load(int group, schedule::ModelStateKind row) override;
+  void wait(int group, schedule::ModelStateKind row) override;
+  void store(int group, schedule::ModelStateKind row) override;
+  void free(int group, schedule::ModelStateKind row) override;
   void settle(int group) override;
   void take_gradients(int group) override;
   void note_norms(int group) override;
@@ -96,19 +96,19 @@ class OffloadedModelStates final : public program::ParameterReadHooks, schedule:
   void update(int group) override;
   template <class Function>
   void change(Function function, bool updates = false);
-  std::optional<HostOffloadedTensor>& row(int group, schedule::StateKind row) { return groups_[group]->row(row); }
+  std::optional<HostOffloadedTensor>& row(int group, schedule::ModelStateKind row) { return groups_[group]->row(row); }
 
   const std::vector<ParameterUnit> units_;
-  PinnedHostTensorStore host_;
+  PinnedTensorAllocatorAndCopier host_;
   device::Device& device_;
   std::vector<std::unique_ptr<OffloadedUnitStates>> groups_;
-  std::optional<schedule::StateOffloadSchedule> schedule_;
-  std::optional<UnitReadHooks> reads_;
+  std::optional<schedule::ModelStateOffloadScheduler> schedule_;
+  std::optional<GatherScheduleReadNotifier> reads_;
   optimizer::Optimizer* optimizer_ = nullptr;
   OffloadedUnitStates::Norms norms_;
   at::Tensor factor_;  // of the gradients of pending updates
   Counters counters_;
-  OffloadedStateObserver* watcher_ = nullptr;
+  OffloadedStateChangeObserver* watcher_ = nullptr;
   bool keeps_gradients_ = false, in_backward_ = false;
   int64_t used_gradient_bytes_ = 0;  // by updates of this backward
   std::set<int> used_before_;        // groups whose pending gradients are those of an earlier step

@@ -12,7 +12,7 @@
 
 namespace memtune::shard {
 
-using schedule::StateKind;
+using schedule::ModelStateKind;
 
 namespace {
 
@@ -21,8 +21,9 @@ constexpr int64_t kStateAlignedBytes = 64;
 }  // namespace
 
 OffloadedUnitStates::OffloadedUnitStates(const std::string& name, const program::NamedTensors& parameters,
-                                         const plan::UnitStatePlacement& place, program::HostWeights* weights,
-                                         PinnedHostTensorStore& host, device::Device& device)
+                                         const plan::UnitStatePlacement& place,
+                                         program::HostWeightsWhileModelLoads* weights,
+                                         PinnedTensorAllocatorAndCopier& host, device::Device& device)
     : parameters_(name, parameters, weights),
       moves_moments_(parameters_.trained() && place.moments == plan::TensorPlacement::host),
       host_(host),
@@ -38,7 +39,7 @@ void OffloadedUnitStates::attach(optimizer::Optimizer& optimizer, std::vector<si
   if (!moves_gradients || (!values() && !moves_moments_)) return;
   const at::Tensor row = at::zeros_like(parameters_.whole());
   gradient_views_ = parameters_.views_in(row);
-  this->row(StateKind::gradients).emplace(row, host_, device_);
+  this->row(ModelStateKind::gradients).emplace(row, host_, device_);
 }
 
 void OffloadedUnitStates::drop_gradients() {
@@ -49,9 +50,9 @@ void OffloadedUnitStates::drop_gradients() {
 std::vector<at::Tensor> OffloadedUnitStates::made_gradients() const {
   std::vector<at::Tensor> all;
   for (size_t i = 0; i < parameters_.parameters(); ++i)
-    all.push_back(!row(StateKind::gradients) ? parameters_.parameter(i).grad()
-                  : made_[i]                 ? gradient_views_[i]
-                                             : at::Tensor());
+    all.push_back(!row(ModelStateKind::gradients) ? parameters_.parameter(i).grad()
+                  : made_[i]                      ? gradient_views_[i]
+                                                  : at::Tensor());
   return all;
 }
 
@@ -70,8 +71,8 @@ bool OffloadedUnitStates::offloads() const {
 
 void OffloadedUnitStates::take_gradients() {
   const at::NoGradGuard no_grad;
-  if (!row(StateKind::gradients)) return;  // they stay on the parameters
-  row(StateKind::gradients)->make_room();
+  if (!row(ModelStateKind::gradients)) return;  // they stay on the parameters
+  row(ModelStateKind::gradients)->make_room();
   std::vector<at::Tensor> first, sums, of_first, of_sums;
   for (size_t i = 0; i < parameters_.parameters(); ++i) {
     const at::Tensor gradient = std::exchange(parameters_.parameter(i).mutable_grad(), {});
@@ -114,21 +115,21 @@ int64_t OffloadedUnitStates::allocated_bytes(const at::Tensor& tensor) const {
   return round_up(static_cast<int64_t>(tensor.nbytes()), device::allocation_grain(device_));
 }
 
-int64_t OffloadedUnitStates::bytes_on_device(StateKind kind) const {
+int64_t OffloadedUnitStates::bytes_on_device(ModelStateKind kind) const {
   const std::optional<HostOffloadedTensor>& bytes = row(kind);
   return bytes && bytes->on_device() ? bytes->bytes() : 0;
 }
 
 int64_t OffloadedUnitStates::state_bytes() const {
-  int64_t bytes = row(StateKind::moments) ? moment_bytes_ : 0;
-  for (size_t i = 0; row(StateKind::parameters) && i < parameters_.parameters(); ++i)
+  int64_t bytes = row(ModelStateKind::moments) ? moment_bytes_ : 0;
+  for (size_t i = 0; row(ModelStateKind::parameters) && i < parameters_.parameters(); ++i)
     bytes += allocated_bytes(parameters_.parameter(i));
   return bytes;
 }
 
 int64_t OffloadedUnitStates::gradient_bytes() const {
   int64_t bytes = 0;
-  for (size_t i = 0; row(StateKind::gradients) && i < made_.size(); ++i) {
+  for (size_t i = 0; row(ModelStateKind::gradients) && i < made_.size(); ++i) {
     if (!made_[i]) continue;
     bytes += allocated_bytes(gradient_views_[i]);
     if (const at::Tensor& added = parameters_.parameter(i).grad(); added.defined()) bytes -= allocated_bytes(added);

@@ -12,7 +12,7 @@
 #include "core/engine/optimizer/optimizer.h"
 #include "core/engine/shard/flat_parameter.h"
 #include "core/engine/shard/host_offloaded_tensor.h"
-#include "core/plan/schedule/state_offload_schedule.h"
+#include "core/plan/schedule/model_state_offload_scheduler.h"
 #include "core/plan/strategy/plan.h"
 
 namespace memtune::shard {
@@ -22,13 +22,13 @@ class OffloadedUnitStates {
   // `parameters`: as of FlatParameter; they keep their bytes, or `place` moves them to host memory. Moments follow when
   // the optimizer has made them. `host` and `device` must outlive this. Throws OutOfHostMemoryError.
   OffloadedUnitStates(const std::string& name, const program::NamedTensors& parameters,
-                      const plan::UnitStatePlacement& place, program::HostWeights* weights, PinnedHostTensorStore& host,
-                      device::Device& device);
+                      const plan::UnitStatePlacement& place, program::HostWeightsWhileModelLoads* weights,
+                      PinnedTensorAllocatorAndCopier& host, device::Device& device);
 
   const FlatParameter& parameters() const { return parameters_; }
   // Empty: on the device for good.
-  std::optional<HostOffloadedTensor>& row(schedule::StateKind row) { return rows_[static_cast<size_t>(row)]; }
-  const std::optional<HostOffloadedTensor>& row(schedule::StateKind row) const {
+  std::optional<HostOffloadedTensor>& row(schedule::ModelStateKind row) { return rows_[static_cast<size_t>(row)]; }
+  const std::optional<HostOffloadedTensor>& row(schedule::ModelStateKind row) const {
     return rows_[static_cast<size_t>(row)];
   }
   bool offloads() const;
@@ -56,20 +56,20 @@ class OffloadedUnitStates {
   // in their row. A gradient that is being added to an earlier one is allocated beside it, and is subtracted.
   int64_t state_bytes() const;
   int64_t gradient_bytes() const;
-  int64_t bytes_on_device(schedule::StateKind row) const;  // of the row
+  int64_t bytes_on_device(schedule::ModelStateKind row) const;  // of the row
 
  private:
   std::vector<at::Tensor> made_gradients() const;  // undefined where there is none
   bool take_moments();
   int64_t allocated_bytes(const at::Tensor& tensor) const;
 
-  std::optional<HostOffloadedTensor>& values() { return row(schedule::StateKind::parameters); }
-  std::optional<HostOffloadedTensor>& moments() { return row(schedule::StateKind::moments); }
+  std::optional<HostOffloadedTensor>& values() { return row(schedule::ModelStateKind::parameters); }
+  std::optional<HostOffloadedTensor>& moments() { return row(schedule::ModelStateKind::moments); }
 
   FlatParameter parameters_;
   std::array<std::optional<HostOffloadedTensor>, std::size(schedule::kStateRows)> rows_;
   const bool moves_moments_;
-  PinnedHostTensorStore& host_;
+  PinnedTensorAllocatorAndCopier& host_;
   device::Device& device_;
   optimizer::Optimizer* optimizer_ = nullptr;
   std::vector<size_t> numbers_;

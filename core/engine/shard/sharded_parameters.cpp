@@ -29,7 +29,7 @@ struct ShardedParameters::Gradients final : torch::autograd::PostAccumulateGradH
 };
 
 ShardedParameters::ShardedParameters(const program::Program& program, const plan::ProgramFacts& facts,
-                                     Collectives& collectives, const ShardStoragePolicy& settings)
+                                     Collectives& collectives, const ReshardDtypeAndOffloadOptions& settings)
     : collectives_(collectives), settings_(settings) {
   if (settings.host_of) host_.emplace(*settings.host_of);
   for (const ParameterUnit& unit : find_units(program, facts)) add_unit(unit.name, unit.parameters);
@@ -103,7 +103,7 @@ void ShardedParameters::gather(int unit) {
     FlatParameter& parameter = *flat.parameter;
     if (!parameter.allocated()) parameter.allocate();
     note_order('g', number);
-    PinnedHostTensorStore::DeviceCopy part{parameter.shard(), nullptr};
+    PinnedTensorAllocatorAndCopier::DeviceCopy part{parameter.shard(), nullptr};
     if (host_) part = host_->copy_to_device(parameter.shard(), parameter.whole().device());
     if (host_) flat.device_copy = part.row;
     flat.gather = collectives_.all_gather(parameter.whole(), part.row, parameter.name(), part.ready);

@@ -1,5 +1,5 @@
-// A program's parameters, sharded over ranks. schedule::UnitGatherSchedule decides when a unit (usually a block) is
-// gathered and freed. The gradients of a unit are reduced as soon as backward has made all of them, while backward
+// A program's parameters, sharded over ranks. schedule::ParameterGatherScheduler decides when a unit (usually a block)
+// is gathered and freed. The gradients of a unit are reduced as soon as backward has made all of them, while backward
 // continues.
 //
 // The pieces receive the mean gradient over the ranks. A parameter that this rank's step did not use counts as a
@@ -18,23 +18,23 @@
 
 #include "core/engine/shard/collectives.h"
 #include "core/engine/shard/flat_parameter.h"
-#include "core/engine/shard/pinned_host_tensor_store.h"
-#include "core/engine/shard/shard_storage_policy.h"
-#include "core/engine/shard/unit_read_hooks.h"
-#include "core/model/program/parameter_read_hooks.h"
+#include "core/engine/shard/gather_schedule_read_notifier.h"
+#include "core/engine/shard/pinned_tensor_allocator_and_copier.h"
+#include "core/engine/shard/reshard_dtype_and_offload_options.h"
+#include "core/model/program/sharded_parameter_gather_hooks.h"
 #include "core/plan/facts/program_facts.h"
-#include "core/plan/schedule/unit_gather_schedule.h"
+#include "core/plan/schedule/parameter_gather_scheduler.h"
 
 namespace memtune::shard {
 
 using schedule::ReshardPolicy;
 
-class ShardedParameters final : public program::ParameterReadHooks, schedule::ParameterGatherBackend {
+class ShardedParameters final : public program::ShardedParameterGatherHooks, schedule::ParameterGatherBackend {
  public:
   // Keeps this rank's shards of the parameters and frees the rest. `program` and `collectives` must outlive this.
   // Report every read of a parameter. Throws UsageError if the model cannot be sharded.
   ShardedParameters(const program::Program& program, const plan::ProgramFacts& facts, Collectives& collectives,
-                    const ShardStoragePolicy& settings = {});
+                    const ReshardDtypeAndOffloadOptions& settings = {});
   ~ShardedParameters() override;
   ShardedParameters(const ShardedParameters&) = delete;
   ShardedParameters& operator=(const ShardedParameters&) = delete;
@@ -121,13 +121,13 @@ class ShardedParameters final : public program::ParameterReadHooks, schedule::Pa
   void check_order();
 
   Collectives& collectives_;
-  const ShardStoragePolicy settings_;
-  std::optional<PinnedHostTensorStore> host_;
+  const ReshardDtypeAndOffloadOptions settings_;
+  std::optional<PinnedTensorAllocatorAndCopier> host_;
   std::vector<Flat> flats_;
   std::vector<GatheredUnit> units_;
   program::NamedTensors pieces_;
-  std::optional<schedule::UnitGatherSchedule> schedule_;
-  std::optional<UnitReadHooks> reads_;
+  std::optional<schedule::ParameterGatherScheduler> schedule_;
+  std::optional<GatherScheduleReadNotifier> reads_;
   Reduction reduction_;     // running, or empty
   int64_t order_hash_ = 0;  // of all collectives so far
   Counters counters_;

@@ -11,9 +11,9 @@
 namespace memtune::shard {
 namespace {
 
-using program::Body;
 using program::Op;
 using program::Opcode;
+using program::ProgramOrControlFlowBody;
 using program::Slot;
 
 // Walks the ops in program order and assigns each parameter to the unit that reads it first, with gradients if any
@@ -32,14 +32,14 @@ class Readers {
   std::vector<ParameterUnit> take_units() { return std::move(units_); }
 
  private:
-  void look(const Body& body, const std::unordered_set<const Op*>& left_out) {
+  void look(const ProgramOrControlFlowBody& body, const std::unordered_set<const Op*>& left_out) {
     for (const Op& op : body.ops) {
       const plan::OpFacts& fact = facts_.ops[op.id];
       if (fact.block >= 0) block_ = fact.block;
       if (op.kind == Opcode::get_attribute && op.object) held_[op.outputs[0]] = op.object->getAttr(op.attribute);
       for (const Slot slot : op.inputs)
         if (!left_out.contains(&op)) read(slot, fact);
-      for (const Body& inner : op.bodies) look(inner, left_out);
+      for (const ProgramOrControlFlowBody& inner : op.bodies) look(inner, left_out);
     }
   }
 

@@ -2,7 +2,8 @@
 
 namespace memtune::state {
 
-ChecksumThread::ChecksumThread(StreamingChecksums& checksums) : checksums_(checksums), thread_([this] { run(); }) {}
+ChecksumThread::ChecksumThread(StreamingTensorAndFileChecksums& checksums)
+    : checksums_(checksums), thread_([this] { run(); }) {}
 
 ChecksumThread::~ChecksumThread() {
   {

@@ -9,14 +9,14 @@
 #include <string_view>
 #include <thread>
 
-#include "core/engine/state/streaming_checksums.h"
+#include "core/engine/state/streaming_tensor_and_file_checksums.h"
 
 namespace memtune::state {
 
 class ChecksumThread {
  public:
   // Only this object uses `checksums` until all pushed bytes have been awaited. Throws std::system_error.
-  explicit ChecksumThread(StreamingChecksums& checksums);
+  explicit ChecksumThread(StreamingTensorAndFileChecksums& checksums);
   ~ChecksumThread();  // drops bytes that were not added yet
   ChecksumThread(const ChecksumThread&) = delete;
   ChecksumThread& operator=(const ChecksumThread&) = delete;
@@ -29,7 +29,7 @@ class ChecksumThread {
  private:
   void run();
 
-  StreamingChecksums& checksums_;
+  StreamingTensorAndFileChecksums& checksums_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::string_view> waiting_;

@@ -8,7 +8,7 @@
 
 #include "core/base/file.h"
 #include "core/base/text.h"
-#include "core/engine/state/streaming_checksums.h"
+#include "core/engine/state/streaming_tensor_and_file_checksums.h"
 #include "core/model/safetensors/reader.h"
 
 namespace memtune::state {
@@ -18,7 +18,7 @@ using safetensors::TensorEntry;
 
 StateManifest read_manifest(const SavedStatesFolder& folder, int64_t step) {
   StateManifest manifest = parse_manifest(read_file(folder.path(step) / kManifest, folder.files()));
-  if (manifest.step != step) throw DamagedStateError("its manifest is of step " + std::to_string(manifest.step));
+  if (manifest.step != step) throw DamagedSavedStateError("its manifest is of step " + std::to_string(manifest.step));
   check_whole(manifest);
   return manifest;
 }
@@ -26,7 +26,7 @@ StateManifest read_manifest(const SavedStatesFolder& folder, int64_t step) {
 safetensors::Reader open(const std::filesystem::path& path, FileSystem& system) try {
   return safetensors::Reader(path, system);
 } catch (const UsageError& why) {
-  throw DamagedStateError(why.what());
+  throw DamagedSavedStateError(why.what());
 }
 
 // One file of a state, and its description in the manifest.
@@ -35,37 +35,37 @@ class DataFile {
   DataFile(const SavedStatesFolder& folder, const StateManifest& manifest, size_t index)
       : said_(manifest.files[index]), reader_(open(folder.path(manifest.step) / said_.name, folder.files())) {
     if (reader_.bytes() != said_.bytes)
-      throw DamagedStateError(said_.name + " has " + std::to_string(reader_.bytes()) + " bytes, not " +
-                              std::to_string(said_.bytes));
-    std::map<std::string_view, const ManifestTensor*> said;
-    for (const ManifestTensor& tensor : manifest.tensors)
+      throw DamagedSavedStateError(said_.name + " has " + std::to_string(reader_.bytes()) + " bytes, not " +
+                                   std::to_string(said_.bytes));
+    std::map<std::string_view, const ManifestTensorEntry*> said;
+    for (const ManifestTensorEntry& tensor : manifest.tensors)
       if (tensor.file == index) said[tensor.name] = &tensor;
     for (const TensorEntry& entry : reader_.entries()) tensors_.push_back(said[entry.name]);
     if (said.size() != tensors_.size() || !std::ranges::equal(reader_.entries(), tensors_, is_same))
-      throw DamagedStateError(said_.name + " has other tensors");
+      throw DamagedSavedStateError(said_.name + " has other tensors");
   }
 
   void read(const SavedStateLoadCallbacks& receiver, std::vector<char>& bytes) const {
-    StreamingChecksums checksums(reader_.entries(), reader_.head());
+    StreamingTensorAndFileChecksums checksums(reader_.entries(), reader_.head());
     for (size_t i = 0; i < tensors_.size(); ++i) {
       bytes.resize(static_cast<size_t>(reader_.entries()[i].bytes()));
       reader_.read(reader_.entries()[i], bytes.data());
       checksums.add(bytes.data(), reader_.entries()[i].bytes());
       if (checksums.tensors().at(i) != tensors_[i]->hash)
-        throw DamagedStateError("'" + tensors_[i]->name + "' in " + said_.name + " was changed");
+        throw DamagedSavedStateError("'" + tensors_[i]->name + "' in " + said_.name + " was changed");
       if (receiver.take) receiver.take(*tensors_[i], bytes);
     }
-    if (checksums.file() != said_.hash) throw DamagedStateError(said_.name + " was changed");
+    if (checksums.file() != said_.hash) throw DamagedSavedStateError(said_.name + " was changed");
   }
 
  private:
-  static bool is_same(const TensorEntry& entry, const ManifestTensor* tensor) {
+  static bool is_same(const TensorEntry& entry, const ManifestTensorEntry* tensor) {
     return tensor && entry.dtype == tensor->dtype && entry.shape == tensor->shape;
   }
 
   const ManifestFileEntry& said_;
   safetensors::Reader reader_;
-  std::vector<const ManifestTensor*>
+  std::vector<const ManifestTensorEntry*>
       tensors_;  // in the order of the file, which is arbitrary for tensors without bytes
 };
 
@@ -83,7 +83,7 @@ void read(const SavedStatesFolder& folder, int64_t step, const SavedStateLoadCal
 std::string fault_of(const SavedStatesFolder& folder, int64_t step) try {
   read(folder, step, {});
   return "";
-} catch (const DamagedStateError& why) {
+} catch (const DamagedSavedStateError& why) {
   return why.what();
 } catch (const IoError& why) {
   return why.what();
@@ -100,7 +100,7 @@ std::string way_out(const SavedStatesFolder& folder, int64_t refused) {
 }
 
 [[noreturn]] void refuse(const SavedStatesFolder& folder, int64_t step, const std::string& why) {
-  throw DamagedStateError("'" + folder.path(step).string() + "' cannot be used: " + why + way_out(folder, step));
+  throw DamagedSavedStateError("'" + folder.path(step).string() + "' cannot be used: " + why + way_out(folder, step));
 }
 
 int64_t choose(const SavedStatesFolder& folder, std::optional<int64_t> step) {
@@ -120,7 +120,7 @@ int64_t load(const SavedStatesFolder& folder, std::optional<int64_t> step, const
   const int64_t chosen = choose(folder, step);
   try {
     read(folder, chosen, receiver);
-  } catch (const DamagedStateError& why) {
+  } catch (const DamagedSavedStateError& why) {
     refuse(folder, chosen, why.what());
   } catch (const IoError& why) {
     refuse(folder, chosen, why.what());

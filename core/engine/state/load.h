@@ -12,8 +12,8 @@ namespace memtune::state {
 
 // Callbacks of the code that loads a state. They may throw anything, which ends the load.
 struct SavedStateLoadCallbacks {
-  std::function<void(const StateManifest&)> begin;                         // before any tensor; may be empty
-  std::function<void(const ManifestTensor&, std::span<const char>)> take;  // file by file; may be empty
+  std::function<void(const StateManifest&)> begin;                              // before any tensor; may be empty
+  std::function<void(const ManifestTensorEntry&, std::span<const char>)> take;  // file by file; may be empty
 };
 
 // Loads the newest state, or that of `step`, and returns its step. Throws Damaged if it is not what was written. That

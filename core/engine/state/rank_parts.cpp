@@ -32,28 +32,28 @@ StateManifest read_part(SavedStatesFolder& folder, int64_t step, int rank) {
   const std::string text = read_file(folder.path(step) / part_file(rank), folder.files());
   try {
     if (text.empty()) throw IoError(rank_text(rank) + " could not save its part");
-    if (const json value = parse_json(text, DuplicateKeyPolicy::refused); value.contains(kFailed))
+    if (const json value = parse_json(text, JsonDuplicateKeyPolicy::refused); value.contains(kFailed))
       throw IoError(rank_text(rank) + ": " + value.at(kFailed).get<std::string>());
     StateManifest part = parse_manifest(text);
     if (part.step != step || part.files.size() != 1 || part.files.front().name != data_file(rank))
-      throw DamagedStateError("it is another's");
+      throw DamagedSavedStateError("it is another's");
     return part;
   } catch (const json::exception&) {
     throw IoError("the part of " + rank_text(rank) + " is none");
-  } catch (const DamagedStateError& why) {
+  } catch (const DamagedSavedStateError& why) {
     throw IoError("the part of " + rank_text(rank) + " is none: " + why.what());
   }
 }
 
 void add(StateManifest part, StateManifest& to) {
-  for (ManifestTensor& tensor : part.tensors) {
+  for (ManifestTensorEntry& tensor : part.tensors) {
     tensor.file = to.files.size();
     to.tensors.push_back(std::move(tensor));
   }
   to.files.push_back(std::move(part.files.front()));
 }
 
-void check(const StateManifest& manifest) try { check_whole(manifest); } catch (const DamagedStateError& why) {
+void check(const StateManifest& manifest) try { check_whole(manifest); } catch (const DamagedSavedStateError& why) {
   throw Error(std::string("the ranks' parts do not form a state: ") + why.what());
 }
 
@@ -74,7 +74,7 @@ void publish_failure(SavedStatesFolder& folder, int64_t step, const std::string&
 }
 
 StateManifest merge_rank_manifests(SavedStatesFolder& folder, StateManifest own) {
-  const DistributedSaveRank& ranks = folder.rank();
+  const DistributedSaveRankSettings& ranks = folder.rank();
   if (ranks.ranks == 1) return own;
   const Clock::time_point end = Clock::now() + ranks.timeout;
   for (int rank = 1; rank < ranks.ranks; ++rank) {

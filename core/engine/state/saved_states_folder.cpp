@@ -74,7 +74,7 @@ std::string folder_name(int64_t step) {
   return std::string(kPrefix) + std::string(kDigits - std::min(kDigits, digits.size()), '0') + digits;
 }
 
-SavedStatesFolder::SavedStatesFolder(const fs::path& run, disk::AsyncFileSystem& below)
+SavedStatesFolder::SavedStatesFolder(const fs::path& run, disk::AsyncDirectIoFileSystem& below)
     : root_(run / "states"), disk_(below), files_(run, below) {}
 
 void SavedStatesFolder::make() {

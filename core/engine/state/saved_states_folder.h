@@ -35,7 +35,7 @@ std::string data_file(int rank);
 std::string part_file(int rank);
 
 // One of the processes that save a state together, each a part of it.
-struct DistributedSaveRank {
+struct DistributedSaveRankSettings {
   int rank = 0, ranks = 1;
   std::chrono::milliseconds timeout{120'000};  // timeout of rank 0 for the parts of the others
 };
@@ -43,20 +43,21 @@ struct DistributedSaveRank {
 class SavedStatesFolder {
  public:
   // Creates nothing. `below` must outlive this.
-  explicit SavedStatesFolder(const std::filesystem::path& run, disk::AsyncFileSystem& below = disk::system_disk());
+  explicit SavedStatesFolder(const std::filesystem::path& run,
+                             disk::AsyncDirectIoFileSystem& below = disk::system_disk());
 
   const std::filesystem::path& root() const { return root_; }  // run/states
   std::filesystem::path path(int64_t step) const { return root_ / folder_name(step); }
   FileSystem& files() const { return files_; }
-  disk::AsyncFileSystem& disk() const { return disk_; }  // for open files
+  disk::AsyncDirectIoFileSystem& disk() const { return disk_; }  // for open files
 
   // Settings of the training, which each state stores from now on.
   void set_settings(Settings settings) { settings_ = std::move(settings); }
   const Settings& settings() const { return settings_; }
 
   // One of one rank by default.
-  void set_rank(const DistributedSaveRank& rank) { rank_ = rank; }
-  const DistributedSaveRank& rank() const { return rank_; }
+  void set_rank(const DistributedSaveRankSettings& rank) { rank_ = rank; }
+  const DistributedSaveRankSettings& rank() const { return rank_; }
 
   // Creates the folder, if missing, in that of the run. Throws IoError.
   void make();
@@ -77,10 +78,10 @@ class SavedStatesFolder {
   bool has_manifest(const std::string& name) const;
 
   std::filesystem::path root_;
-  disk::AsyncFileSystem& disk_;
+  disk::AsyncDirectIoFileSystem& disk_;
   mutable ConfinedFileSystem files_;
   Settings settings_;
-  DistributedSaveRank rank_;
+  DistributedSaveRankSettings rank_;
 };
 
 }  // namespace memtune::state

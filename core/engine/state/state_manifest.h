@@ -14,7 +14,7 @@
 namespace memtune::state {
 
 // A saved state is not what was written: incomplete, truncated, changed, or another program's. what() names it and why.
-class DamagedStateError : public UsageError {
+class DamagedSavedStateError : public UsageError {
  public:
   using UsageError::UsageError;
 };
@@ -35,7 +35,7 @@ struct ShardExtent {
 };
 using ShardExtents = std::map<std::string, ShardExtent>;  // by tensor name; a tensor without one is whole
 
-struct ManifestTensor {
+struct ManifestTensorEntry {
   std::string name;
   safetensors::Dtype dtype = safetensors::Dtype::f32;
   std::vector<int64_t> shape;
@@ -50,8 +50,8 @@ using Settings = std::map<std::string, std::string>;
 struct StateManifest {
   int64_t step = 0;
   Settings settings;
-  std::vector<ManifestFileEntry> files;  // one per rank
-  std::vector<ManifestTensor> tensors;   // file by file, in the order of each file
+  std::vector<ManifestFileEntry> files;      // one per rank
+  std::vector<ManifestTensorEntry> tensors;  // file by file, in the order of each file
 };
 
 std::string print(const StateManifest& manifest);

@@ -15,7 +15,7 @@ namespace memtune::state {
 namespace {
 
 using device::StreamKind;
-using result::StateSaveResult;
+using result::TrainingRunStateSaveRecord;
 
 constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
 // One sixth of a state is copied before activations are offloaded. A PCIe link is about twenty times as fast as a disk,
@@ -27,7 +27,7 @@ constexpr size_t kMaxPortions = size_t{1} << 32;  // of a snapshot
 int64_t with_slack(int64_t bytes) { return bytes + bytes / 64 + (int64_t{1} << 20); }
 
 // If no thread can be started, the thread that waits for the result does the work.
-std::future<StateSaveResult> in_background(const std::function<StateSaveResult()>& work) try {
+std::future<TrainingRunStateSaveRecord> in_background(const std::function<TrainingRunStateSaveRecord()>& work) try {
   return std::async(std::launch::async, work);
 } catch (const std::system_error&) {
   return std::async(std::launch::deferred, work);
@@ -35,8 +35,8 @@ std::future<StateSaveResult> in_background(const std::function<StateSaveResult()
 
 }  // namespace
 
-StateSaver::StateSaver(device::Device& device, SavedStatesFolder& folder, SaveSettings settings,
-                       std::function<void(const StateSaveResult&)> ended)
+StateSaver::StateSaver(device::Device& device, SavedStatesFolder& folder, StateSaveModeAndRetentionSettings settings,
+                       std::function<void(const TrainingRunStateSaveRecord&)> ended)
     : device_(device), folder_(folder), settings_(std::move(settings)), ended_(std::move(ended)) {}
 
 StateSaver::~StateSaver() {
@@ -95,7 +95,7 @@ void StateSaver::fail(int64_t step, const std::string& why, double blocked_ms) {
 StateSaver::Flight StateSaver::start_snapshot(int64_t step, std::vector<TensorToSave> parts, Clock::time_point start) {
   Flight flight;
   flight.image = &free_image(bytes_of(parts));
-  flight.snapshot = std::make_unique<AsyncSnapshot>(device_, step, std::move(parts), *flight.image, pinned_);
+  flight.snapshot = std::make_unique<AsyncHostStateSnapshot>(device_, step, std::move(parts), *flight.image, pinned_);
   flight.snapshot->release_sources();  // sources that were cloned for it
   if (settings_.how == "async") {
     flight.snapshot->wait();
@@ -104,8 +104,8 @@ StateSaver::Flight StateSaver::start_snapshot(int64_t step, std::vector<TensorTo
   } else {
     flight.snapshot->send(settings_.activations_first ? flight.snapshot->bytes() / kHeadStart : kAll);
   }
-  const auto earlier = flights_.empty() ? std::shared_future<StateSaveResult>() : flights_.back().end;
-  const AsyncSnapshot& snapshot = *flight.snapshot;
+  const auto earlier = flights_.empty() ? std::shared_future<TrainingRunStateSaveRecord>() : flights_.back().end;
+  const AsyncHostStateSnapshot& snapshot = *flight.snapshot;
   flight.end = in_background([this, &snapshot, step, start, earlier] {
     if (earlier.valid()) earlier.wait();
     return retain(write(step, start, [&] { return state::write(snapshot, folder_); }));
@@ -115,7 +115,7 @@ StateSaver::Flight StateSaver::start_snapshot(int64_t step, std::vector<TensorTo
 
 void StateSaver::save_waiting(int64_t step, const std::vector<TensorToSave>& parts, Clock::time_point start) {
   look(true);
-  const StateSaveResult save =
+  const TrainingRunStateSaveRecord save =
       write(step, start, [&] { return state::write(device_, step, parts, *slabs_.front(), folder_); });
   Flight flight;
   flight.blocked_ms = ms_since(start);
@@ -124,8 +124,9 @@ void StateSaver::save_waiting(int64_t step, const std::vector<TensorToSave>& par
   look(settings_.keep_last == 0);
 }
 
-StateSaveResult StateSaver::write(int64_t step, Clock::time_point start, const std::function<int64_t()>& write) {
-  StateSaveResult save;
+TrainingRunStateSaveRecord StateSaver::write(int64_t step, Clock::time_point start,
+                                             const std::function<int64_t()>& write) {
+  TrainingRunStateSaveRecord save;
   save.step = step;
   try {
     save.bytes = write();
@@ -138,7 +139,7 @@ StateSaveResult StateSaver::write(int64_t step, Clock::time_point start, const s
 }
 
 // Removes older states in parallel with training: a disk may take half as long for that as for a save.
-StateSaveResult StateSaver::retain(StateSaveResult save) {
+TrainingRunStateSaveRecord StateSaver::retain(TrainingRunStateSaveRecord save) {
   if (!save.error.empty() || folder_.rank().rank > 0) return save;
   try {
     folder_.keep_last(settings_.keep_last);
@@ -225,7 +226,7 @@ void StateSaver::end_first() {
     send(flight);
     flight.snapshot->confirm();  // no forward ran since, or it is over
   }
-  StateSaveResult save = flight.end.get();
+  TrainingRunStateSaveRecord save = flight.end.get();
   save.blocked_ms = blocked_ms(flight);
   flights_.pop_front();
   ended_(save);

@@ -16,13 +16,13 @@
 #include <vector>
 
 #include "core/base/device/device.h"
-#include "core/engine/state/async_snapshot.h"
+#include "core/engine/state/async_host_state_snapshot.h"
 #include "core/engine/state/saved_states_folder.h"
 #include "core/record/measurement/training.h"
 
 namespace memtune::state {
 
-struct SaveSettings {
+struct StateSaveModeAndRetentionSettings {
   std::string how = "sync";        // one of kSaveModes
   int64_t keep_last = 0;           // states; 0: all
   bool activations_first = false;  // forwards offload activations: most copies wait for the backward
@@ -31,8 +31,8 @@ struct SaveSettings {
 class StateSaver {
  public:
   // `ended` is called once per finished save. Device and folder must outlive this.
-  StateSaver(device::Device& device, SavedStatesFolder& folder, SaveSettings settings,
-             std::function<void(const result::StateSaveResult&)> ended);
+  StateSaver(device::Device& device, SavedStatesFolder& folder, StateSaveModeAndRetentionSettings settings,
+             std::function<void(const result::TrainingRunStateSaveRecord&)> ended);
   // Waits for saves in progress. A save whose copies were not all started fails.
   ~StateSaver();
   StateSaver(const StateSaver&) = delete;
@@ -70,15 +70,16 @@ class StateSaver {
     device::EventPtr begin, end;
   };
   struct Flight {
-    std::unique_ptr<AsyncSnapshot> snapshot;  // null: written already, only older states are removed
+    std::unique_ptr<AsyncHostStateSnapshot> snapshot;  // null: written already, only older states are removed
     device::HostBuffer* image = nullptr;
     std::vector<Stall> stalls;
-    double blocked_ms = 0;                            // of the host
-    std::shared_future<result::StateSaveResult> end;  // last member: its thread uses the snapshot
+    double blocked_ms = 0;                                       // of the host
+    std::shared_future<result::TrainingRunStateSaveRecord> end;  // last member: its thread uses the snapshot
   };
 
-  result::StateSaveResult write(int64_t step, Clock::time_point start, const std::function<int64_t()>& write);
-  result::StateSaveResult retain(result::StateSaveResult save);
+  result::TrainingRunStateSaveRecord write(int64_t step, Clock::time_point start,
+                                           const std::function<int64_t()>& write);
+  result::TrainingRunStateSaveRecord retain(result::TrainingRunStateSaveRecord save);
   void save_waiting(int64_t step, const std::vector<TensorToSave>& parts, Clock::time_point start);
   Flight start_snapshot(int64_t step, std::vector<TensorToSave> parts, Clock::time_point start);
   void prepare_buffer(int64_t bytes);
@@ -91,8 +92,8 @@ class StateSaver {
 
   device::Device& device_;
   SavedStatesFolder& folder_;
-  SaveSettings settings_;
-  std::function<void(const result::StateSaveResult&)> ended_;
+  StateSaveModeAndRetentionSettings settings_;
+  std::function<void(const result::TrainingRunStateSaveRecord&)> ended_;
   std::vector<std::unique_ptr<device::HostBuffer>> slabs_;  // images of states; for sync the one buffer
   int64_t budget_bytes_ = 0, most_host_bytes_ = 0;
   bool pinned_ = true;

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "core/base/error.h"
-#include "core/engine/state/state_writer.h"
+#include "core/engine/state/atomic_saved_state_writer.h"
 
 namespace memtune::state {
 namespace {
@@ -71,8 +71,8 @@ class CopiesEnd {
 
 }  // namespace
 
-int64_t write(const AsyncSnapshot& snapshot, SavedStatesFolder& folder) {
-  StateWriter writer(folder, snapshot.step(), snapshot.specs(), snapshot.extents());
+int64_t write(const AsyncHostStateSnapshot& snapshot, SavedStatesFolder& folder) {
+  AtomicSavedStateWriter writer(folder, snapshot.step(), snapshot.specs(), snapshot.extents());
   for (int64_t begin = 0; begin < snapshot.bytes(); begin += kPieceBytes) {
     const int64_t end = std::min(begin + kPieceBytes, snapshot.bytes());
     writer.write(snapshot.data() + begin, end - begin, [&snapshot, end] { snapshot.await_bytes(end); });
@@ -84,11 +84,11 @@ int64_t write(const AsyncSnapshot& snapshot, SavedStatesFolder& folder) {
 
 int64_t write(device::Device& device, int64_t step, const std::vector<TensorToSave>& parts, device::HostBuffer& buffer,
               SavedStatesFolder& folder) {
-  std::vector<safetensors::TensorSpec> specs;
+  std::vector<safetensors::TensorNameDtypeAndShape> specs;
   for (const TensorToSave& part : parts) specs.push_back(part.spec);
   std::vector<disk::RequestPtr> in_use(static_cast<size_t>(buffer.bytes() / kPieceBytes));
   const CopiesEnd copies_end(device);
-  StateWriter writer(folder, step, specs, extents_of(parts));
+  AtomicSavedStateWriter writer(folder, step, specs, extents_of(parts));
   Source source(device, parts, writer.entries());
   device.wait(StreamKind::out, device.record(StreamKind::compute));
   const int64_t bytes = safetensors::data_bytes_of(writer.entries());

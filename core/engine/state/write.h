@@ -5,14 +5,14 @@
 #include <vector>
 
 #include "core/base/device/device.h"
-#include "core/engine/state/async_snapshot.h"
+#include "core/engine/state/async_host_state_snapshot.h"
 #include "core/engine/state/saved_states_folder.h"
 
 namespace memtune::state {
 
 // Writes a snapshot while it is being copied, and publishes it. Returns the bytes of the file. Any thread. Throws as
-// StateWriter, and what the snapshot failed with.
-int64_t write(const AsyncSnapshot& snapshot, SavedStatesFolder& folder);
+// AtomicSavedStateWriter, and what the snapshot failed with.
+int64_t write(const AsyncHostStateSnapshot& snapshot, SavedStatesFolder& folder);
 
 // Writes while training waits: copies from the device and transfers to the disk overlap, each of a few pieces.
 // `buffer`: at least kMinBufferBytes; more than kBufferBytes gains nothing. The training thread only.

@@ -11,7 +11,7 @@ using plan::TensorPlacement;
 std::vector<OpPlan> plan_ops(const plan::ProgramFacts& facts, const plan::Plan& plan) {
   std::vector<OpPlan> ops;
   for (const plan::OpFacts& fact : facts.ops) ops.push_back({.block = fact.block, .after_blocks = fact.after_blocks});
-  for (const plan::OpPlacement& placement : plan.placements) {
+  for (const plan::OpActivationPlacements& placement : plan.placements) {
     plan::check_placement(placement, facts);
     OpPlan& op = ops[placement.op];
     op.placement = &placement;

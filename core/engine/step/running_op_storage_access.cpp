@@ -9,19 +9,19 @@ namespace memtune::step {
 
 using program::Stack;
 
-void RunningOpStorageAccess::begin(const program::Op& op, const Stack& inputs, const ActivationStorageTable& values,
+void RunningOpStorageAccess::begin(const program::Op& op, const Stack& inputs, const StorageToActivationTable& values,
                                    bool autocast) {
   end();
   op_ = &op;
   autocast_ = autocast;
   program::for_each_tensor(inputs, [&](const at::Tensor& tensor) {
-    if (tensor.defined() && autograd::is_plain(tensor)) read_.push_back(ActivationStorageTable::storage_of(tensor));
+    if (tensor.defined() && autograd::is_plain(tensor)) read_.push_back(StorageToActivationTable::storage_of(tensor));
     if (autocast) inputs_.push_back(tensor);
   });
   for (size_t i = 0; i < op.writes.size() && i < inputs.size(); ++i) {
     if (!op.writes[i] || !inputs[i].isTensor() || !values.covers(inputs[i].toTensor())) continue;
     const at::Tensor& tensor = inputs[i].toTensor();
-    const Storage storage = ActivationStorageTable::storage_of(tensor);
+    const Storage storage = StorageToActivationTable::storage_of(tensor);
     written_.push_back({storage, static_cast<int>(i), tensor,
                         tensor.unsafeGetTensorImpl()->version_counter().current_version(), values.find(storage)});
   }
@@ -52,7 +52,7 @@ bool RunningOpStorageAccess::writes_outside() const {
 }
 
 void RunningOpStorageAccess::wait_for_end(SavedTensorHandle& saved, const at::Tensor& tensor) {
-  Waiting& waiting = waiting_.emplace_back(Waiting{&saved, ActivationStorageTable::storage_of(tensor)});
+  Waiting& waiting = waiting_.emplace_back(Waiting{&saved, StorageToActivationTable::storage_of(tensor)});
   if (!autocast_) return;
   waiting.cast_parameter = autograd::is_cast_parameter(tensor);
   waiting.cast_source = autograd::find_cast_source(tensor, inputs_);

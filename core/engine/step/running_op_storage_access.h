@@ -5,15 +5,15 @@
 #include <vector>
 
 #include "core/engine/checkpoint/recorded_op.h"
-#include "core/engine/step/activation_storage_table.h"
 #include "core/engine/step/saved_tensor_handle.h"
+#include "core/engine/step/storage_to_activation_table.h"
 #include "core/model/program/program.h"
 
 namespace memtune::step {
 
 class RunningOpStorageAccess {
  public:
-  using Storage = ActivationStorageTable::Storage;
+  using Storage = StorageToActivationTable::Storage;
 
   struct Written {  // a storage that the op writes into
     Storage storage;
@@ -33,7 +33,8 @@ class RunningOpStorageAccess {
   };
 
   // `autocast`: whether autocast is on around the op. Inside the op it is already off.
-  void begin(const program::Op& op, const program::Stack& inputs, const ActivationStorageTable& values, bool autocast);
+  void begin(const program::Op& op, const program::Stack& inputs, const StorageToActivationTable& values,
+             bool autocast);
   void end() noexcept;
 
   explicit operator bool() const { return op_ != nullptr; }

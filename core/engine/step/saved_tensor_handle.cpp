@@ -4,7 +4,7 @@ namespace memtune::step {
 
 using autograd::SavedStorageLease;
 using checkpoint::RecomputedPrivateSaveHandle;
-using trace::ActivationKey;
+using trace::ActivationOpOutputKey;
 
 // Keeping the tensor itself would be a reference cycle: its history owns this ticket.
 SavedTensorHandle::SavedTensorHandle(Unpacker& unpacker, const at::Tensor& tensor, int block, int number, int op)
@@ -22,7 +22,7 @@ SavedTensorHandle::SavedTensorHandle(Unpacker& unpacker, const at::Tensor& tenso
   }
 }
 
-ActivationKey SavedTensorHandle::key() const {
+ActivationOpOutputKey SavedTensorHandle::key() const {
   if (const auto* use = std::get_if<SavedStorageLease>(&bytes_)) return (*use)->key();
   if (const auto* own = std::get_if<RecomputedPrivateSaveHandle>(&bytes_)) return {own->op(), kPrivateSave};
   return {};

@@ -16,7 +16,7 @@
 
 namespace memtune::step {
 
-class SavedTensorHandle final : public autograd::PackedTensor {
+class SavedTensorHandle final : public autograd::PackedSavedTensor {
  public:
   // Unpacks saved tensors and must outlive them.
   class Unpacker {
@@ -53,7 +53,7 @@ class SavedTensorHandle final : public autograd::PackedTensor {
   int block() const { return block_; }  // block of that op
   int number() const { return number_; }
   uint32_t version() const { return version_; }  // version of the tensor when it was saved
-  trace::ActivationKey key() const;              // op is -1 if it stays
+  trace::ActivationOpOutputKey key() const;      // op is -1 if it stays
 
   // Throws c10::Error, as autograd does, if the tensor was written to since it was saved.
   void check_version() const;

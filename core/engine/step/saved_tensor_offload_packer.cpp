@@ -52,7 +52,7 @@ SavedTensorOffloadPacker::SavedTensorOffloadPacker(const plan::TransferSettings&
     : settings_(settings), device_(device) {
   for (const at::Tensor& parameter : parameters) {
     parameters_.insert(parameter.unsafeGetTensorImpl());
-    parameter_storages_.insert(ActivationStorageTable::storage_of(parameter));
+    parameter_storages_.insert(StorageToActivationTable::storage_of(parameter));
   }
 }
 
@@ -64,7 +64,7 @@ void SavedTensorOffloadPacker::begin_step() {
 
 bool SavedTensorOffloadPacker::is_kept_parameter(const at::Tensor& tensor) const {
   if (!settings_.compatibility.parameter_views || views_stay_)
-    return parameter_storages_.contains(ActivationStorageTable::storage_of(tensor));
+    return parameter_storages_.contains(StorageToActivationTable::storage_of(tensor));
   return parameters_.contains(tensor.unsafeGetTensorImpl());
 }
 
@@ -92,7 +92,7 @@ std::optional<SavedTensorOffloadPacker::Copy> SavedTensorOffloadPacker::take(con
 
 SavedTensorOffloadPacker::Copy SavedTensorOffloadPacker::share(const at::Tensor& tensor,
                                                                const SavedStorage::Origin& origin) {
-  const View view{ActivationStorageTable::storage_of(tensor),
+  const View view{StorageToActivationTable::storage_of(tensor),
                   tensor.unsafeGetTensorImpl()->version_counter().current_version(),
                   tensor.storage_offset(),
                   tensor.scalar_type(),

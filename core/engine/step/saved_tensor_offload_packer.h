@@ -1,4 +1,4 @@
-// Offloads saved tensors one by one, as autograd saves them (OpPlacement::saves). Other engines do this with
+// Offloads saved tensors one by one, as autograd saves them (OpActivationPlacements::saves). Other engines do this with
 // saved-tensor hooks: if k ops save a value, it is copied k times, each time only the saved view. Flags in
 // core/plan/strategy/plan.h select the tensors that stay and those that share a copy.
 #pragma once
@@ -14,7 +14,7 @@
 
 #include "core/engine/autograd/saved_storage.h"
 #include "core/engine/autograd/view_geometry.h"
-#include "core/engine/step/activation_storage_table.h"
+#include "core/engine/step/storage_to_activation_table.h"
 #include "core/plan/strategy/plan.h"
 
 namespace memtune::step {

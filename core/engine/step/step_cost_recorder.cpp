@@ -13,8 +13,8 @@ namespace {
 
 using autograd::SavedStorage;
 using autograd::SavedStoragePtr;
-using plan::RecordedOpCosts;
-using Kind = RecordedOpCosts::Moment::Kind;
+using plan::RecordedStepCosts;
+using Kind = RecordedStepCosts::Moment::Kind;
 
 constexpr int kHeldMarks = 32;  // their ops have few kernels enough for the queue of a held device
 
@@ -64,9 +64,9 @@ void StepCostRecorder::begin_pass() {
   memory_.reset_peak();
 }
 
-void StepCostRecorder::begin_run(const RunningOpStorageAccess& op, const ActivationStorageTable& values) {
+void StepCostRecorder::begin_run(const RunningOpStorageAccess& op, const StorageToActivationTable& values) {
   const ScopedTimer own(own_);
-  RecordedOpCosts::Run run;
+  RecordedStepCosts::Run run;
   run.op = op.op().id;
   run.before_bytes = memory_.allocated();
   run.writes_outside = op.writes_outside();
@@ -87,7 +87,7 @@ void StepCostRecorder::begin_run(const RunningOpStorageAccess& op, const Activat
 
 void StepCostRecorder::end_run() {
   const ScopedTimer own(own_);
-  RecordedOpCosts::Run& run = now_.costs.runs.back();
+  RecordedStepCosts::Run& run = now_.costs.runs.back();
   run.own_bytes = std::max<int64_t>(0, memory_.peak() - run.before_bytes);
 }
 
@@ -117,7 +117,7 @@ int StepCostRecorder::add_value(int output, int64_t bytes, bool outside) {
 // A private tensor is reported before it may become a value.
 void StepCostRecorder::made(const SavedStoragePtr& value, const at::Storage& storage) {
   const ScopedTimer own(own_);
-  const trace::ActivationKey key = value->key();
+  const trace::ActivationOpOutputKey key = value->key();
   const int known = key.output == kPrivateSave ? private_id(storage.unsafeGetStorageImpl()) : -1;
   values_[value.get()] = known >= 0 ? known : add_value(key.output, key.bytes, key.op < 0);
   known_.push_back(value);
@@ -138,7 +138,7 @@ void StepCostRecorder::saved_private(const SavedTensorHandle& tensor, const at::
 
 void StepCostRecorder::cast(const at::Storage& storage, const SavedStoragePtr& source) {
   const int of = id_of(source.get());
-  now_.costs.values[private_id(storage.unsafeGetStorageImpl())].cast_of = of < 0 ? RecordedOpCosts::kCastOfOther : of;
+  now_.costs.values[private_id(storage.unsafeGetStorageImpl())].cast_of = of < 0 ? RecordedStepCosts::kCastOfOther : of;
 }
 
 void StepCostRecorder::add_saved(const SavedTensorHandle& tensor, int value) {
@@ -167,7 +167,7 @@ void StepCostRecorder::see_peak() {
 }
 
 int64_t& StepCostRecorder::last_peak() {
-  RecordedOpCosts& costs = now_.costs;
+  RecordedStepCosts& costs = now_.costs;
   if (last_is_read_) return costs.sharding.reads.back().peak_bytes;
   return costs.moments.empty() ? costs.before_peak_bytes : costs.moments.back().peak_bytes;
 }
@@ -190,7 +190,7 @@ void StepCostRecorder::after_read() {
     now_.costs.sharding.forward_wait_ms += waited_ms;
   }
   if (part_ != Part::backward) return;
-  RecordedOpCosts::UnitRead& read = now_.costs.sharding.reads.back();
+  RecordedStepCosts::UnitRead& read = now_.costs.sharding.reads.back();
   read.wait_ms = waited_ms;
   read.before_bytes = read.peak_bytes = memory_.allocated();
   now_.unpack_wait_ms.back() += waited_ms;
@@ -314,7 +314,7 @@ void StepCostRecorder::take_times(Step& step) const {
     step.costs.runs[i].host_ms = without(wait_ms, ms_between(step.runs[i].host, step.runs[i + 1].host));
   }
   size_t i = 0;
-  for (RecordedOpCosts::Moment& moment : step.costs.moments) {
+  for (RecordedStepCosts::Moment& moment : step.costs.moments) {
     if (moment.kind != Kind::unpack) continue;
     const double wait_ms = step.unpack_wait_ms[i + 1];
     moment.ms = without(wait_ms, ms(step.unpack_ended[i], step.unpack_began[i + 1]));
@@ -329,10 +329,10 @@ void StepCostRecorder::take_times(Step& step) const {
 
 // How long it takes to issue an op that waits for the device is not seen. It counts as the usual op.
 void StepCostRecorder::take_issue_times(Step& step) const {
-  RecordedOpCosts::IssueTimes& issue = step.costs.issue;
+  RecordedStepCosts::IssueTimes& issue = step.costs.issue;
   const auto of = [](const Mark& from, const Mark& to) {
     const std::chrono::duration<double, std::milli> beside = to.beside - from.beside;
-    return RecordedOpCosts::IssueTime{std::max(0.0, ms_between(from.host, to.host) - beside.count()), to.waited};
+    return RecordedStepCosts::IssueTime{std::max(0.0, ms_between(from.host, to.host) - beside.count()), to.waited};
   };
   std::vector<double> unhurried;
   for (size_t i = 0; i < step.costs.runs.size(); ++i) {
@@ -341,7 +341,7 @@ void StepCostRecorder::take_issue_times(Step& step) const {
     if (!issue.runs.back().waits) unhurried.push_back(issue.runs.back().ms);
   }
   size_t unpacks = 0;
-  for (const RecordedOpCosts::Moment& moment : step.costs.moments) {
+  for (const RecordedStepCosts::Moment& moment : step.costs.moments) {
     issue.moments.emplace_back();
     if (moment.kind != Kind::unpack) continue;
     issue.moments.back() = of(step.unpack_began[unpacks], step.unpack_began[unpacks + 1]);
@@ -349,9 +349,9 @@ void StepCostRecorder::take_issue_times(Step& step) const {
   }
   const double usual_ms = unhurried.empty() ? 0 : median(std::move(unhurried));
   for (auto* times : {&issue.runs, &issue.moments})
-    for (RecordedOpCosts::IssueTime& time : *times)
+    for (RecordedStepCosts::IssueTime& time : *times)
       if (time.waits) time.ms = usual_ms;
-  const RecordedOpCosts::IssueTime before = of(step.runs.back(), step.unpack_began.front());
+  const RecordedStepCosts::IssueTime before = of(step.runs.back(), step.unpack_began.front());
   issue.before_ms = before.waits ? usual_ms : before.ms;
   issue.after_ms = step.optimizer_issue_ms;
   const std::chrono::duration<double, std::milli> engine = engine_time_() - step.engine_began - (own_ - step.own_began);

@@ -1,4 +1,4 @@
-// Records what a step costs, per op and per saved tensor, as plan::RecordedOpCosts for the planner. The executor
+// Records what a step costs, per op and per saved tensor, as plan::RecordedStepCosts for the planner. The executor
 // reports the events, under a plan that offloads nothing. The caller marks where a step begins and ends. Time of
 // recomputation between the request for a saved tensor and its arrival is recorded separately. Memory of recomputation
 // is not recorded.
@@ -6,9 +6,10 @@
 //   recorder.begin_step();  forward and backward of each micro-batch;  recorder.end_backward();  optimizer;  device is
 //   idle; recorder.end_step();                     ... a few times ...                  recorder.costs()
 //
-// On a device with a queue, times of the device and of the host are recorded apart (plan::RecordedOpCosts::IssueTimes).
-// The device is held while the host issues some ops, so it never waits for the host within them. The engines' time and
-// the recorder's own are subtracted from the host's. Not recorded if the plan recomputes.
+// On a device with a queue, times of the device and of the host are recorded apart
+// (plan::RecordedStepCosts::IssueTimes). The device is held while the host issues some ops, so it never waits for the
+// host within them. The engines' time and the recorder's own are subtracted from the host's. Not recorded if the plan
+// recomputes.
 //
 // If the plan offloads parameters and optimizer states, the costs are those of a plan that does not: begin_change() and
 // end_change() are called around each of their copies and updates, which then run alone.
@@ -28,7 +29,7 @@
 #include "core/engine/step/memory_meter_without_state_offload.h"
 #include "core/engine/step/running_op_storage_access.h"
 #include "core/engine/step/saved_tensor_handle.h"
-#include "core/plan/facts/recorded_op_costs.h"
+#include "core/plan/facts/recorded_step_costs.h"
 
 namespace memtune::step {
 
@@ -66,7 +67,7 @@ class StepCostRecorder {
   // Called by the executor: around the forward and each of its ops, and for each new value.
   void begin_pass();
   void end_forward();
-  void begin_run(const RunningOpStorageAccess& op, const ActivationStorageTable& values);
+  void begin_run(const RunningOpStorageAccess& op, const StorageToActivationTable& values);
   void end_run();
   void made(const autograd::SavedStoragePtr& value, const at::Storage& storage);
   // Called by the executor for each saved tensor: a view of a value, or the running op's private tensor. If a tensor is
@@ -90,7 +91,7 @@ class StepCostRecorder {
 
   // Medians of times and maxima of memory over the recorded steps. Empty if there are none or they did not run the same
   // ops.
-  std::optional<plan::RecordedOpCosts> costs() const;
+  std::optional<plan::RecordedStepCosts> costs() const;
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -102,7 +103,7 @@ class StepCostRecorder {
     bool waited = false;              // the host waited for the device in the entry that ends
   };
   struct Step {
-    plan::RecordedOpCosts costs;
+    plan::RecordedStepCosts costs;
     std::vector<Mark> runs;                        // one per entry, and the end of the last entry
     std::vector<Mark> unpack_began, unpack_ended;  // one per unpack; `unpack_began` also has the end of backward
     // Host time spent waiting for gathers, and in changes of what is offloaded: after the start of each run; before the
@@ -129,7 +130,7 @@ class StepCostRecorder {
   void see_peak();
   int64_t& last_peak();
   void see_gradients();
-  void add_moment(plan::RecordedOpCosts::Moment::Kind kind, int saved);
+  void add_moment(plan::RecordedStepCosts::Moment::Kind kind, int saved);
   void add_saved(const SavedTensorHandle& tensor, int value);
   int add_value(int output, int64_t bytes, bool outside);
   int id_of(const autograd::SavedStorage* value) const;  // -1: none
@@ -155,13 +156,13 @@ class StepCostRecorder {
   std::function<std::chrono::nanoseconds()> engine_time_;
   std::chrono::nanoseconds own_{0};          // host time of this recorder that the engines' time contains
   std::chrono::nanoseconds own_outside_{0};  // the rest of it
-  std::unique_ptr<device::ComputeStreamHold> hold_;
+  std::unique_ptr<device::ScopedComputeStreamPause> hold_;
   int held_marks_ = 0;                // since hold_ began
   std::unordered_set<int> waits_in_;  // ops that were seen to wait for the device: it is not held for them
   bool ending_ = false;               // the last moment is an end whose bytes are not released yet
   std::vector<int> ended_early_;      // indices into `saved` of tensors that ended during forward
   int64_t start_bytes_ = 0;
-  std::vector<plan::RecordedOpCosts> steps_;
+  std::vector<plan::RecordedStepCosts> steps_;
 };
 
 }  // namespace memtune::step

@@ -1,4 +1,4 @@
-// What the parts of a PlanExecutor share: where the step is, and what observes it.
+// What the parts of a ActivationPlanExecutor share: where the step is, and what observes it.
 #pragma once
 
 #include "core/engine/step/running_op_storage_access.h"

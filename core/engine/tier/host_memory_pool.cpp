@@ -19,16 +19,16 @@ void add_event(std::vector<device::EventPtr>& events, device::EventPtr event) {
 
 }  // namespace
 
-void PendingCopyEvents::set(device::EventPtr event) {
+void CopyEventsBeforeHostMemoryReuse::set(device::EventPtr event) {
   events_.clear();
   if (event) events_.push_back(std::move(event));
 }
 
-void PendingCopyEvents::add(PendingCopyEvents other) {
+void CopyEventsBeforeHostMemoryReuse::add(CopyEventsBeforeHostMemoryReuse other) {
   for (auto& event : other.events_) add_event(events_, std::move(event));
 }
 
-void PendingCopyEvents::forget_done() { std::erase_if(events_, is_done); }
+void CopyEventsBeforeHostMemoryReuse::forget_done() { std::erase_if(events_, is_done); }
 
 HostMemoryPool::Lease::Lease(Lease&& other) noexcept
     : pool_(std::exchange(other.pool_, nullptr)), range_(std::exchange(other.range_, {})) {}

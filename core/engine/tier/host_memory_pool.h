@@ -17,10 +17,10 @@ namespace memtune::tier {
 
 // Events of the copies after which bytes are free: one per stream, the latest, because asking the driver about every
 // event costs more than the copies.
-class PendingCopyEvents {
+class CopyEventsBeforeHostMemoryReuse {
  public:
   void set(device::EventPtr event);
-  void add(PendingCopyEvents other);
+  void add(CopyEventsBeforeHostMemoryReuse other);
   void forget_done();
   const std::vector<device::EventPtr>& events() const { return events_; }
 
@@ -29,7 +29,7 @@ class PendingCopyEvents {
 };
 
 class HostMemoryPool {
-  using Ranges = schedule::HostRangeAllocator<PendingCopyEvents>;
+  using Ranges = schedule::HostRangeAllocator<CopyEventsBeforeHostMemoryReuse>;
 
  public:
   // See HostRangeAllocator.

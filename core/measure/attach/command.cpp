@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "core/base/file.h"
-#include "core/measure/attach/outcome.h"
 #include "core/measure/attach/process_tree_supervisor.h"
 #include "core/measure/attach/records.h"
+#include "core/measure/attach/trial_outcome.h"
 #include "core/measure/process/child.h"
 #include "core/measure/process/end.h"
 #include "core/measure/process/interrupt.h"

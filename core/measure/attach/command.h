@@ -14,7 +14,7 @@
 
 #include "core/base/file_system.h"
 #include "core/measure/attach/shim_folder.h"
-#include "core/record/measurement/trial_row.h"
+#include "core/record/measurement/trial_result_row.h"
 
 namespace memtune::attach {
 
@@ -52,7 +52,7 @@ struct CommandSettings {
 // Has the form of a trial of memtune's engine: a row of a report. A failed command has the figures of the steps that it
 // took.
 struct CommandResult {
-  result::TrialRow row;  // its trace is a file name within the folder
+  result::TrialResultRow row;  // its trace is a file name within the folder
   std::vector<std::string> notes;
   std::string torch;           // version; "": no step was taken
   bool device_traced = false;  // the trace has kernels and copies of some rank

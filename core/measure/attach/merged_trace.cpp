@@ -13,23 +13,23 @@ namespace memtune::attach {
 namespace {
 
 using trace::EventKind;
-using trace::RegionId;
-using trace::RegionLevel;
 using trace::Trace;
 using trace::TraceEvent;
+using trace::TraceRegionKey;
+using trace::TraceRegionLevel;
 using trace::TrackRole;
 
-TrackRole role_of(RegionLevel kind) {
-  if (kind == RegionLevel::step) return TrackRole::steps;
-  return kind == RegionLevel::phase ? TrackRole::phases : TrackRole::blocks;
+TrackRole role_of(TraceRegionLevel kind) {
+  if (kind == TraceRegionLevel::step) return TrackRole::steps;
+  return kind == TraceRegionLevel::phase ? TrackRole::phases : TrackRole::blocks;
 }
 
 // The same names as in traces of memtune's own trials.
-std::string name_of(const RegionId& region, const std::vector<std::string>& blocks) {
-  if (region.kind == RegionLevel::step) return "step";
-  if (region.kind == RegionLevel::phase) return to_string(region.pass);
-  std::string name = region.kind == RegionLevel::head ? "head" : "before the blocks";
-  if (region.kind == RegionLevel::block) name = blocks[static_cast<size_t>(region.block)];
+std::string name_of(const TraceRegionKey& region, const std::vector<std::string>& blocks) {
+  if (region.kind == TraceRegionLevel::step) return "step";
+  if (region.kind == TraceRegionLevel::phase) return to_string(region.pass);
+  std::string name = region.kind == TraceRegionLevel::head ? "head" : "before the blocks";
+  if (region.kind == TraceRegionLevel::block) name = blocks[static_cast<size_t>(region.block)];
   return region.pass == trace::Pass::forward ? name : name + " " + to_string(region.pass);
 }
 
@@ -66,7 +66,8 @@ class Merge {
 int64_t begin_of(const TracedStepsRecord& record) {
   int64_t begin_ns = 0;
   for (const RegionSpan& each : record.regions)
-    if (each.region.kind == RegionLevel::step && (begin_ns == 0 || each.start_ns < begin_ns)) begin_ns = each.start_ns;
+    if (each.region.kind == TraceRegionLevel::step && (begin_ns == 0 || each.start_ns < begin_ns))
+      begin_ns = each.start_ns;
   return begin_ns;
 }
 
@@ -102,7 +103,7 @@ Trace merge_traces(const ProcessRecordsByRank& traced, const std::filesystem::pa
 }  // namespace
 
 void fill_traced(const ProcessRecordsByRank& team, const std::filesystem::path& folder,
-                 const std::filesystem::path& target, FileSystem& files, result::Measurement& to,
+                 const std::filesystem::path& target, FileSystem& files, result::TrialMeasurement& to,
                  std::vector<std::string>& notes) try {
   const ProcessRecordsByRank traced = traced_of(team);
   if (traced.ranks.empty()) return;

@@ -14,7 +14,7 @@ namespace memtune::attach {
 // Writes the trace to `target` if steps were traced, and sets its name and the slowest rank's copies and memory in
 // `to`. `folder` has the records. A note reports what cannot be read.
 void fill_traced(const ProcessRecordsByRank& team, const std::filesystem::path& folder,
-                 const std::filesystem::path& target, FileSystem& files, result::Measurement& to,
+                 const std::filesystem::path& target, FileSystem& files, result::TrialMeasurement& to,
                  std::vector<std::string>& notes);
 
 }  // namespace memtune::attach

@@ -28,14 +28,14 @@ class Doubt {
       ms += step.ms.value_or(0);
       double parts = std::max(step.optimizer_ms.value_or(0), step.save_ms);
       if (step.parts_ms)
-        for (const result::TimeShareField& kind : result::kTimeKinds)
+        for (const result::TimeShareNameAndMemberPointer& kind : result::kTimeKinds)
           parts = std::max(parts, (*step.parts_ms).*kind.share);
       if (const std::string why = about_time(std::max(ms, parts)); !why.empty()) return where(step) + why;
       const int64_t peak = std::max({step.allocated_bytes, step.reserved_bytes, step.device_bytes});
       if (const std::string why = about_memory(peak, records.cuda); !why.empty()) return where(step) + why;
     }
     for (const OutOfMemoryRecord& record : records.failed_allocations)
-      if (const result::OutOfMemory& oom = record.figures; oom.reserved_bytes > most_device_)
+      if (const result::OutOfMemoryBreakdown& oom = record.figures; oom.reserved_bytes > most_device_)
         return "an allocation in step " + std::to_string(oom.step) + " failed with " +
                format_bytes(oom.reserved_bytes) + " reserved, and there are " + format_bytes(most_device_) +
                " on a device";

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "core/measure/attach/command.h"
-#include "core/measure/attach/outcome.h"
 #include "core/measure/attach/records.h"
+#include "core/measure/attach/trial_outcome.h"
 
 namespace memtune::attach {
 

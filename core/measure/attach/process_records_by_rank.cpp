@@ -15,7 +15,7 @@
 namespace memtune::attach {
 namespace {
 
-using result::Measurement;
+using result::TrialMeasurement;
 
 // Step times by step number. Steps that include a save count only if there are no others; if steps have a period, they
 // count without the save.
@@ -65,7 +65,7 @@ std::optional<result::TrainingPhaseTimeShares> time_shares_of(const TrainingProc
   double total = 0;
   for (const StepRecord& step : rank.steps) {
     if (step.phase != MeasurementPhase::measured || !step.parts_ms) continue;
-    for (const result::TimeShareField& kind : result::kTimeKinds) {
+    for (const result::TimeShareNameAndMemberPointer& kind : result::kTimeKinds) {
       sums.*kind.share += (*step.parts_ms).*kind.share;
       total += (*step.parts_ms).*kind.share;
     }
@@ -75,7 +75,7 @@ std::optional<result::TrainingPhaseTimeShares> time_shares_of(const TrainingProc
     sums.trainer = step.parts_ms->trainer;
   }
   if (total <= 0) return std::nullopt;
-  for (const result::TimeShareField& kind : result::kTimeKinds) sums.*kind.share /= total;
+  for (const result::TimeShareNameAndMemberPointer& kind : result::kTimeKinds) sums.*kind.share /= total;
   return sums;
 }
 
@@ -120,7 +120,7 @@ std::vector<double> unscaled_losses_of(const TrainingProcessRecords& rank) {
   return scaled ? losses : std::vector<double>();
 }
 
-void fill_losses(const TrainingProcessRecords& rank, Measurement& to) {
+void fill_losses(const TrainingProcessRecords& rank, TrialMeasurement& to) {
   to.loss = losses_of(rank);
   to.loss_unscaled = unscaled_losses_of(rank);
   to.loss_per_backward.clear();
@@ -159,7 +159,7 @@ ProcessRecordsByRank rank_records_of(std::span<const TrainingProcessRecords> pro
   return team;
 }
 
-void fill_measurement(const ProcessRecordsByRank& team, Measurement& to) {
+void fill_measurement(const ProcessRecordsByRank& team, TrialMeasurement& to) {
   if (team.ranks.empty()) return;
   const std::vector<double> times = slowest_times(team, MeasurementPhase::measured);
   const int64_t steps = steps_of_a_sample(team, times.size());
@@ -209,15 +209,15 @@ const TrainingProcessRecords& slowest_rank(const ProcessRecordsByRank& team) {
   return **std::ranges::max_element(team.ranks, {}, time);
 }
 
-std::vector<result::StateSaveMeasurement> save_figures(const ProcessRecordsByRank& team,
-                                                       const Measurement& measurement) {
+std::vector<result::StateSaveModeMeasurement> save_figures(const ProcessRecordsByRank& team,
+                                                           const TrialMeasurement& measurement) {
   if (team.ranks.empty() || team.ranks.front()->saves.empty()) return {};
   std::map<int64_t, StateSaveRecord> states;  // files of one step are one state
   for (const StateSaveRecord& save : team.ranks.front()->saves) {
     states[save.step].ms += save.ms;
     states[save.step].bytes = std::min(kMaxBytes, states[save.step].bytes + save.bytes);
   }
-  result::StateSaveMeasurement figures;
+  result::StateSaveModeMeasurement figures;
   figures.mode = "own";
   figures.saves = static_cast<int64_t>(states.size());
   figures.first_blocked_ms = states.begin()->second.ms;

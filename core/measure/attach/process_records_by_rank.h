@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/measure/attach/records.h"
-#include "core/record/measurement/trial_row.h"
+#include "core/record/measurement/trial_result_row.h"
 
 namespace memtune::attach {
 
@@ -21,13 +21,13 @@ ProcessRecordsByRank rank_records_of(std::span<const TrainingProcessRecords> pro
 const TrainingProcessRecords& slowest_rank(const ProcessRecordsByRank& team);
 
 // Fills in everything but outcome, reason and what traces show.
-void fill_measurement(const ProcessRecordsByRank& team, result::Measurement& to);
+void fill_measurement(const ProcessRecordsByRank& team, result::TrialMeasurement& to);
 
 // What its user should know of the steps of rank 0: a period, waiting for data, memory that grows, missing gradients.
 void add_notes(const ProcessRecordsByRank& team, std::vector<std::string>& notes);
 
 // Figures of torch.save and safetensors' save_file, from rank 0. Empty if nothing was saved.
-std::vector<result::StateSaveMeasurement> save_figures(const ProcessRecordsByRank& team,
-                                                       const result::Measurement& measurement);
+std::vector<result::StateSaveModeMeasurement> save_figures(const ProcessRecordsByRank& team,
+                                                           const result::TrialMeasurement& measurement);
 
 }  // namespace memtune::attach

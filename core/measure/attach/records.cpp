@@ -60,7 +60,7 @@ constexpr int64_t kMaxWorkers = 1 << 16;
 std::optional<result::TrainingPhaseTimeShares> read_shares(const json& line) {
   if (!line.contains("shares") || line.at("shares").is_null()) return std::nullopt;
   result::TrainingPhaseTimeShares parts;
-  for (const result::TimeShareField& kind : result::kTimeKinds)
+  for (const result::TimeShareNameAndMemberPointer& kind : result::kTimeKinds)
     parts.*kind.share = number_at(line.at("shares"), kind.name, 0, kMaxFigure);
   if (!line.at("workers").is_null()) parts.loader_workers = whole_at(line, "workers", 0, kMaxWorkers);
   parts.evaluates = line.value("evaluates", false);
@@ -131,9 +131,9 @@ Enum parse_word(std::initializer_list<std::pair<const char*, Enum>> words, const
   throw UsageError("unknown word");
 }
 
-trace::RegionLevel parse_region_kind(const std::string& word) {
-  using enum trace::RegionLevel;
-  return parse_word<trace::RegionLevel>(
+trace::TraceRegionLevel parse_region_kind(const std::string& word) {
+  using enum trace::TraceRegionLevel;
+  return parse_word<trace::TraceRegionLevel>(
       {{"step", step}, {"phase", phase}, {"before_blocks", before_blocks}, {"block", block}, {"head", head}}, word);
 }
 
@@ -150,7 +150,7 @@ RegionSpan read_region(const json& line, size_t blocks) {
   record.region = {parse_region_kind(line.at(0)), parse_pass(line.at(1)), whole_int(line.at(2))};
   record.start_ns = time_in(line.at(3));
   record.end_ns = time_in(line.at(4));
-  const bool block = record.region.kind == trace::RegionLevel::block;
+  const bool block = record.region.kind == trace::TraceRegionLevel::block;
   const int64_t least = block ? 0 : trace::kNoBlock, most = block ? static_cast<int64_t>(blocks) - 1 : trace::kNoBlock;
   if (record.region.block < least || record.region.block > most || record.end_ns < record.start_ns)
     throw UsageError("no region");
@@ -208,7 +208,7 @@ StepEndMemoryBreakdown read_held(const json& line) {
 OutOfMemoryRecord read_out_of_memory(const json& line) {
   OutOfMemoryRecord record;
   record.time_s = number_at(line, "time_s", 0, kMaxFigure);
-  result::OutOfMemory& to = record.figures;
+  result::OutOfMemoryBreakdown& to = record.figures;
   to.device = whole_at(line, "device", 0, kMaxRanks);
   to.step = whole_at(line, "step", 1);
   to.phase = result::parse_memory_phase(line.at("phase"));
@@ -340,7 +340,7 @@ bool RecordFolderReader::poll() try {
 }
 
 bool RecordFolderReader::read(Tail& tail, TrainingProcessRecords& records) try {
-  const InputFile file(path_ / tail.name, files_);
+  const RandomAccessFileReader file(path_ / tail.name, files_);
   const int64_t count = std::min(file.size(), kMaxRecordBytes) - tail.read_bytes;
   if (count <= 0) return false;
   std::string bytes(static_cast<size_t>(count), '\0');

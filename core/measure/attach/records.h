@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/base/confined_file_system.h"
-#include "core/record/measurement/out_of_memory.h"
+#include "core/record/measurement/out_of_memory_breakdown.h"
 #include "core/record/measurement/step_memory_breakdown.h"
 #include "core/record/measurement/training_phase_time_shares.h"
 #include "core/record/trace/kinds.h"
@@ -62,7 +62,7 @@ struct ParametersWithoutGradientRecord {
 // An allocation that failed. The script may have caught the exception.
 struct OutOfMemoryRecord {
   double time_s = 0;  // by the system clock
-  result::OutOfMemory figures;
+  result::OutOfMemoryBreakdown figures;
 };
 
 // What is allocated at the end of a step, by kind.
@@ -87,7 +87,7 @@ struct TracedStepMemoryRecord {
 
 // Times are since the start of the trace.
 struct RegionSpan {
-  trace::RegionId region;  // its block: index into TracedStepsRecord::blocks
+  trace::TraceRegionKey region;  // its block: index into TracedStepsRecord::blocks
   int64_t start_ns = 0, end_ns = 0;
 };
 

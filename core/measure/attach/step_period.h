@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/measure/attach/records.h"
-#include "core/record/measurement/measurement.h"
+#include "core/record/measurement/trial_measurement.h"
 
 namespace memtune::attach {
 

@@ -99,7 +99,7 @@ bool fed_the_same(const ProcessRecordsByRank& team) {
 
 }  // namespace
 
-void fill_throughput(const ProcessRecordsByRank& team, result::Measurement& to, std::vector<std::string>& notes) {
+void fill_throughput(const ProcessRecordsByRank& team, result::TrialMeasurement& to, std::vector<std::string>& notes) {
   if (team.ranks.empty() || to.step_ms.median <= 0) return;
   Fed sum;
   bool rows = true, tokens = true;

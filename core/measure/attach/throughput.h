@@ -14,6 +14,6 @@ namespace memtune::attach {
 
 // Sums over ranks, at the measured step time, which `to` has already. Sets nothing if a rank had no batch of known
 // size, or if ranks got the same batches; the latter gets a note.
-void fill_throughput(const ProcessRecordsByRank& team, result::Measurement& to, std::vector<std::string>& notes);
+void fill_throughput(const ProcessRecordsByRank& team, result::TrialMeasurement& to, std::vector<std::string>& notes);
 
 }  // namespace memtune::attach

@@ -10,26 +10,26 @@
 namespace memtune::attach {
 namespace {
 
-using result::MemoryKind;
+using result::StepMemoryCategory;
 using trace::MemoryOwnerKind;
 
 constexpr int64_t kMaxPathBytes = int64_t{64} << 20;  // of a file of call paths
 
 // The other kinds have no owner: they are work space of ops.
-std::optional<trace::MemoryOwner> owner_of(MemoryKind kind) {
+std::optional<trace::MemoryOwner> owner_of(StepMemoryCategory kind) {
   switch (kind) {
-    case MemoryKind::parameters: return trace::MemoryOwner{MemoryOwnerKind::parameters, "parameters"};
-    case MemoryKind::gradients: return trace::MemoryOwner{MemoryOwnerKind::gradients, "gradients"};
-    case MemoryKind::optimizer: return trace::MemoryOwner{MemoryOwnerKind::optimizer, "optimizer"};
-    case MemoryKind::buffers: return trace::MemoryOwner{MemoryOwnerKind::inputs, "buffers"};
-    case MemoryKind::inputs: return trace::MemoryOwner{MemoryOwnerKind::inputs, "inputs"};
-    case MemoryKind::activations: return trace::MemoryOwner{MemoryOwnerKind::outside, "activations"};
-    case MemoryKind::logits: return trace::MemoryOwner{MemoryOwnerKind::outside, "logits and loss"};
-    case MemoryKind::attention: return trace::MemoryOwner{MemoryOwnerKind::outside, "attention scores"};
-    case MemoryKind::temporaries:
-    case MemoryKind::workspace:
-    case MemoryKind::rounding:
-    case MemoryKind::other: break;
+    case StepMemoryCategory::parameters: return trace::MemoryOwner{MemoryOwnerKind::parameters, "parameters"};
+    case StepMemoryCategory::gradients: return trace::MemoryOwner{MemoryOwnerKind::gradients, "gradients"};
+    case StepMemoryCategory::optimizer: return trace::MemoryOwner{MemoryOwnerKind::optimizer, "optimizer"};
+    case StepMemoryCategory::buffers: return trace::MemoryOwner{MemoryOwnerKind::inputs, "buffers"};
+    case StepMemoryCategory::inputs: return trace::MemoryOwner{MemoryOwnerKind::inputs, "inputs"};
+    case StepMemoryCategory::activations: return trace::MemoryOwner{MemoryOwnerKind::outside, "activations"};
+    case StepMemoryCategory::logits: return trace::MemoryOwner{MemoryOwnerKind::outside, "logits and loss"};
+    case StepMemoryCategory::attention: return trace::MemoryOwner{MemoryOwnerKind::outside, "attention scores"};
+    case StepMemoryCategory::temporaries:
+    case StepMemoryCategory::workspace:
+    case StepMemoryCategory::rounding:
+    case StepMemoryCategory::other: break;
   }
   return {};
 }
@@ -39,7 +39,7 @@ std::optional<trace::MemoryOwner> owner_of(MemoryKind kind) {
 void add_memory(const TracedStepMemoryRecord& record, int64_t shift_ns, trace::Trace& to) {
   std::vector<std::pair<size_t, int64_t>> owned;  // kinds with an owner, in the order of those; their last bytes
   for (size_t kind = 0; kind < result::kMemoryKinds; ++kind)
-    if (const auto owner = owner_of(static_cast<MemoryKind>(kind))) {
+    if (const auto owner = owner_of(static_cast<StepMemoryCategory>(kind))) {
       to.owners.push_back(*owner);
       owned.emplace_back(kind, 0);
     }
@@ -55,7 +55,7 @@ void add_memory(const TracedStepMemoryRecord& record, int64_t shift_ns, trace::T
 }
 
 void fill_memory(const TracedStepMemoryRecord& record, const std::filesystem::path& folder,
-                 const std::filesystem::path& target, FileSystem& files, result::Measurement& to,
+                 const std::filesystem::path& target, FileSystem& files, result::TrialMeasurement& to,
                  std::vector<std::string>& notes) {
   to.memory = record.figures;
   if (!record.figures.complete)

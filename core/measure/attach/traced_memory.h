@@ -7,7 +7,7 @@
 
 #include "core/base/file_system.h"
 #include "core/measure/attach/records.h"
-#include "core/record/measurement/measurement.h"
+#include "core/record/measurement/trial_measurement.h"
 #include "core/record/trace/trace_event.h"
 
 namespace memtune::attach {
@@ -18,7 +18,7 @@ void add_memory(const TracedStepMemoryRecord& record, int64_t shift_ns, trace::T
 // Sets the figures in `to`, and writes the call paths to `target`. `folder` has the records. A note reports what cannot
 // be read.
 void fill_memory(const TracedStepMemoryRecord& record, const std::filesystem::path& folder,
-                 const std::filesystem::path& target, FileSystem& files, result::Measurement& to,
+                 const std::filesystem::path& target, FileSystem& files, result::TrialMeasurement& to,
                  std::vector<std::string>& notes);
 
 }  // namespace memtune::attach

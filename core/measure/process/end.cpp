@@ -17,9 +17,9 @@ std::string signal_name(int signal) {
 ProcessFailure classify_kill(std::optional<int64_t> memory_kills, const std::string& where,
                              const std::string& details) {
   if (memory_kills.value_or(1) > 0)
-    return {result::Outcome::host_oom,
+    return {result::TrialOutcome::host_oom,
             "killed by the kernel " + where + ", most likely out of host memory; " + details};
-  return {result::Outcome::killed, "SIGKILL from outside " + where + ", not for lack of memory; " + details};
+  return {result::TrialOutcome::killed, "SIGKILL from outside " + where + ", not for lack of memory; " + details};
 }
 
 }  // namespace
@@ -36,16 +36,16 @@ ProcessFailure classify_end(int status, std::optional<int64_t> memory_kills, con
                             const std::string& details) {
   if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) return classify_kill(memory_kills, where, details);
   if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXFSZ)
-    return {result::Outcome::disk_full,
+    return {result::TrialOutcome::disk_full,
             "ended " + where + " by writing a file beyond the limit on their size (ulimit -f); " + details};
   if (WIFSIGNALED(status) && details.find("std::bad_alloc") != std::string::npos)
-    return {result::Outcome::host_oom, "out of host memory " + where + "; " + details};
+    return {result::TrialOutcome::host_oom, "out of host memory " + where + "; " + details};
   if (WIFSIGNALED(status)) {
-    return {result::Outcome::crash,
+    return {result::TrialOutcome::crash,
             signal_name(WTERMSIG(status)) + " (" + strsignal(WTERMSIG(status)) + ") " + where + "; " + details};
   }
   const int code = WEXITSTATUS(status);
-  return {result::Outcome::error,
+  return {result::TrialOutcome::error,
           "ended with exit code " + std::to_string(code) + " and no result " + where + "; " + details};
 }
 

@@ -5,14 +5,14 @@
 #include <optional>
 #include <string>
 
-#include "core/record/measurement/measurement.h"
+#include "core/record/measurement/trial_measurement.h"
 
 namespace memtune::process {
 
 struct ProcessFailure {
-  result::Outcome outcome =
-      result::Outcome::error;  // host_oom | disk_full | killed | timeout | crash | error | interrupted
-  std::string reason;          // one line
+  result::TrialOutcome outcome =
+      result::TrialOutcome::error;  // host_oom | disk_full | killed | timeout | crash | error | interrupted
+  std::string reason;               // one line
 };
 
 // Number of processes that the kernel has killed for lack of memory since boot. None if /proc/vmstat does not say.

@@ -18,7 +18,7 @@ trace::Track track_of(StreamKind stream) {
   return {stream == StreamKind::out ? trace::TrackRole::copy_out : trace::TrackRole::copy_in};
 }
 
-class CpuProfiler final : public Profiler {
+class CpuProfiler final : public DeviceActivityProfiler {
  public:
   explicit CpuProfiler(device::CpuEmulatedDevice& device) : device_(device) {}
 
@@ -96,7 +96,7 @@ void CpuProfiler::add_compute(trace::Trace& trace, int64_t start_ns, int64_t end
 
 }  // namespace
 
-std::unique_ptr<Profiler> make_cpu_profiler(device::CpuEmulatedDevice& device) {
+std::unique_ptr<DeviceActivityProfiler> make_cpu_profiler(device::CpuEmulatedDevice& device) {
   return std::make_unique<CpuProfiler>(device);
 }
 

@@ -4,10 +4,10 @@
 #include <memory>
 
 #include "core/base/device/cpu_emulated_device.h"
-#include "core/measure/profiler/profiler.h"
+#include "core/measure/profiler/device_activity_profiler.h"
 
 namespace memtune::profiler {
 
-std::unique_ptr<Profiler> make_cpu_profiler(device::CpuEmulatedDevice& device);
+std::unique_ptr<DeviceActivityProfiler> make_cpu_profiler(device::CpuEmulatedDevice& device);
 
 }  // namespace memtune::profiler

@@ -307,6 +307,7 @@ std::vector<uint32_t> CuptiProfiler::place(trace::Trace& trace) {
 
 }  // namespace memtune::profiler
 
-extern "C" __attribute__((visibility("default"))) memtune::profiler::Profiler* memtune_make_cupti_profiler() {
+extern "C" __attribute__((visibility("default"))) memtune::profiler::DeviceActivityProfiler*
+memtune_make_cupti_profiler() {
   return new memtune::profiler::CuptiProfiler;
 }

@@ -15,7 +15,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/measure/profiler/profiler.h"
+#include "core/measure/profiler/device_activity_profiler.h"
 
 namespace memtune::profiler {
 
@@ -45,7 +45,7 @@ class CuptiBufferPool {
   int64_t dropped_ = 0;
 };
 
-class CuptiProfiler final : public Profiler {
+class CuptiProfiler final : public DeviceActivityProfiler {
  public:
   // Without tags, events have no part and no value, and recording costs less.
   explicit CuptiProfiler(bool tags = true) : tags_wanted_(tags) {}

@@ -22,8 +22,8 @@
 #include "core/base/file.h"
 #include "core/base/scoped_timer.h"
 #include "core/base/torch_version.h"
+#include "core/measure/profiler/device_activity_profiler.h"
 #include "core/measure/profiler/loaded_torch.h"
-#include "core/measure/profiler/profiler.h"
 
 namespace memtune::profiler {
 namespace {

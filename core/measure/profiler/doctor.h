@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/measure/profiler/profiler.h"
+#include "core/measure/profiler/device_activity_profiler.h"
 
 namespace memtune::profiler {
 

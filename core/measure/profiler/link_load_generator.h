@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "core/base/device/device.h"
-#include "core/measure/profiler/profiler.h"
+#include "core/measure/profiler/device_activity_profiler.h"
 
 namespace memtune::profiler {
 

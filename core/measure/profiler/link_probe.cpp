@@ -11,7 +11,7 @@
 
 #include "core/base/device/torch/torch_device.h"
 #include "core/base/median.h"
-#include "core/measure/profiler/profiler.h"
+#include "core/measure/profiler/device_activity_profiler.h"
 
 namespace memtune::profiler {
 namespace {

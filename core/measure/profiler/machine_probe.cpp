@@ -12,7 +12,7 @@
 #include "core/base/bytes.h"
 #include "core/base/device/torch/torch_device.h"
 #include "core/base/median.h"
-#include "core/measure/profiler/profiler.h"
+#include "core/measure/profiler/device_activity_profiler.h"
 #include "core/record/trace/run_provenance.h"
 
 namespace memtune::profiler {

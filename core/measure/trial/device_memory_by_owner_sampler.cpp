@@ -23,7 +23,8 @@ int64_t bytes_of(const at::Tensor& gradient) {
 }  // namespace
 
 DeviceMemoryByOwnerSampler::DeviceMemoryByOwnerSampler(const plan::ProgramFacts& facts, NamedParameters parameters,
-                                                       int64_t optimizer_bytes, const step::PlanExecutor& executor,
+                                                       int64_t optimizer_bytes,
+                                                       const step::ActivationPlanExecutor& executor,
                                                        int64_t allocated_bytes)
     : facts_(facts), parameters_(std::move(parameters)), executor_(executor), optimizer_bytes_(optimizer_bytes) {
   owners_ = {{MemoryOwnerKind::parameters, "parameters"},        {MemoryOwnerKind::optimizer, "optimizer"},

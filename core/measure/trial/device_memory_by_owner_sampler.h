@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/engine/step/plan_executor.h"
+#include "core/engine/step/activation_plan_executor.h"
 #include "core/measure/trial/reference.h"
 #include "core/record/trace/trace_event.h"
 
@@ -16,7 +16,7 @@ class DeviceMemoryByOwnerSampler {
   // `parameters` and `optimizer_bytes`: only what is on the device. Facts and executor must outlive it. To be
   // constructed between two steps, when there are no gradients.
   DeviceMemoryByOwnerSampler(const plan::ProgramFacts& facts, NamedParameters parameters, int64_t optimizer_bytes,
-                             const step::PlanExecutor& executor, int64_t allocated_bytes);
+                             const step::ActivationPlanExecutor& executor, int64_t allocated_bytes);
 
   const std::vector<trace::MemoryOwner>& owners() const { return owners_; }
   // Bytes by owner, in the order of owners().
@@ -25,7 +25,7 @@ class DeviceMemoryByOwnerSampler {
  private:
   const plan::ProgramFacts& facts_;
   const NamedParameters parameters_;
-  const step::PlanExecutor& executor_;
+  const step::ActivationPlanExecutor& executor_;
   std::vector<trace::MemoryOwner> owners_;
   int64_t parameter_bytes_ = 0, optimizer_bytes_ = 0, input_bytes_ = 0;
 };

@@ -16,20 +16,20 @@
 #include "core/base/device/device.h"
 #include "core/engine/optimizer/optimizer.h"
 #include "core/engine/shard/collectives.h"
-#include "core/measure/profiler/profiler.h"
+#include "core/measure/profiler/device_activity_profiler.h"
 #include "core/measure/trial/reference.h"
 #include "core/model/program/state.h"
-#include "core/plan/facts/recorded_op_costs.h"
+#include "core/plan/facts/recorded_step_costs.h"
 #include "core/plan/request/trial_request.h"
-#include "core/record/measurement/measurement.h"
+#include "core/record/measurement/trial_measurement.h"
 #include "core/record/trace/trace_event.h"
 
 namespace memtune::trial {
 
 // Receives the position in a traced step.
-class StepObserver {
+class StepPhaseObserver {
  public:
-  virtual ~StepObserver() = default;
+  virtual ~StepPhaseObserver() = default;
   virtual void begin_forward() = 0;  // the runner itself detects the begin of backward
   virtual void begin_optimizer() = 0;
   virtual void end_optimizer() {}  // it is enqueued
@@ -45,7 +45,7 @@ class ForwardBackwardRunner {
   virtual device::Device& device() = 0;
   virtual const NamedParameters& parameters() const = 0;
   // The state that persists between steps; without buffers and attributes if a runner does not know them.
-  virtual program::ModelState state() const { return {parameters(), {}, {}, {}}; }
+  virtual program::ModelParametersAndBuffers state() const { return {parameters(), {}, {}, {}}; }
   // For a runner that has only a part of each gradient.
   virtual optimizer::GlobalNormFunction join_norms() { return {}; }
   // The embedding tables among the parameters (TensorImpl).
@@ -97,21 +97,22 @@ class ForwardBackwardRunner {
 
   // Figures of the engines in the measured steps between the two calls.
   virtual void begin_measuring() {}
-  virtual void add_figures(int /*steps*/, result::Measurement& /*to*/) {}
+  virtual void add_figures(int /*steps*/, result::TrialMeasurement& /*to*/) {}
 
   // prepare_trace() returns false if there is nothing to trace. The runner owns the notes until finish_trace().
   virtual bool prepare_trace() { return false; }
-  virtual StepObserver* start_trace(profiler::Profiler& /*profiler*/, const optimizer::Optimizer& /*optimizer*/) {
+  virtual StepPhaseObserver* start_trace(profiler::DeviceActivityProfiler& /*profiler*/,
+                                         const optimizer::Optimizer& /*optimizer*/) {
     return nullptr;
   }
-  virtual void finish_trace(trace::Trace& /*trace*/, result::Measurement& /*to*/) {}
+  virtual void finish_trace(trace::Trace& /*trace*/, result::TrialMeasurement& /*to*/) {}
 
   // Null if the runner cannot record costs op by op. The runner owns the notes until finish_costs().
-  virtual StepObserver* start_costs() { return nullptr; }
+  virtual StepPhaseObserver* start_costs() { return nullptr; }
   // None if steps run different ops.
-  virtual std::optional<plan::RecordedOpCosts> finish_costs() { return {}; }
+  virtual std::optional<plan::RecordedStepCosts> finish_costs() { return {}; }
   // Parameters and optimizer states by unit. Empty if the runner does not know them.
-  virtual plan::RecordedOpCosts::States state_costs(const optimizer::Optimizer& /*optimizer*/) { return {}; }
+  virtual plan::RecordedStepCosts::States state_costs(const optimizer::Optimizer& /*optimizer*/) { return {}; }
 
   // Where a step threw: "forward, aten::linear at model.py:42".
   virtual std::string where() const { return ""; }

@@ -22,13 +22,13 @@ std::string short_number(double value) {
 
 }  // namespace
 
-void GradientCheck::compare(result::Measurement& result) {
+void GradientCheck::compare(result::TrialMeasurement& result) {
   at::manual_seed(request_.training.seed);
   result.loss.push_back(runner_.untouched_loss());
   const double loss = step();
   if (request_.envelope.reference.empty()) return runner_.drop_gradients();
   if (!request_.envelope.only_gradients && std::filesystem::exists(request_.envelope.reference)) {
-    ReferenceComparisonResult comparison =
+    ReferenceGradientComparisonResult comparison =
         compare_with_reference(request_.envelope.reference, loss, runner_.parameters());
     result.gradients = std::move(comparison.gradients);
     if (runner_.any_rank(!comparison.has_size && !result.gradients.equal)) leave_undecided(result);
@@ -39,18 +39,19 @@ void GradientCheck::compare(result::Measurement& result) {
   runner_.drop_gradients();
 }
 
-void GradientCheck::leave_undecided(result::Measurement& result) const {
+void GradientCheck::leave_undecided(result::TrialMeasurement& result) const {
   result.gradients.undecided = true;
-  result.outcome = result::Outcome::error;
+  result.outcome = result::TrialOutcome::error;
   result.reason = "gradients differ from " + result.gradients.against + "'s, whose trial did not write them";
 }
 
 // Repeats the step, because a strategy cannot reproduce what the model itself does not. The size of the noise needs a
 // few runs.
-void GradientCheck::write(double loss, result::Measurement& result) {
+void GradientCheck::write(double loss, result::TrialMeasurement& result) {
   const plan::TrialFilesAndRank& envelope = request_.envelope;
   if (!envelope.gradients && !envelope.only_gradients && write_hashes(loss, result)) return;
-  ReferenceWriter reference(request_.envelope.reference, request_.plan.strategy, loss, runner_.parameters());
+  ReferenceGradientFileWriter reference(request_.envelope.reference, request_.plan.strategy, loss,
+                                        runner_.parameters());
   repeat(reference, loss);
   if (runner_.any_rank(!reference.noise().equal))
     for (int i = 1; i < kNoisyRepetitions; ++i) repeat(reference, loss);
@@ -59,9 +60,9 @@ void GradientCheck::write(double loss, result::Measurement& result) {
 }
 
 // False if the second run is another, which is in `loss` and the gradients then.
-bool GradientCheck::write_hashes(double& loss, result::Measurement& result) {
-  ReferenceWriter reference(request_.envelope.reference, request_.plan.strategy, loss, runner_.parameters(),
-                            ReferenceContentKind::hashes);
+bool GradientCheck::write_hashes(double& loss, result::TrialMeasurement& result) {
+  ReferenceGradientFileWriter reference(request_.envelope.reference, request_.plan.strategy, loss, runner_.parameters(),
+                                        ReferenceGradientsOrHashes::hashes);
   repeat(reference, loss);
   if (runner_.any_rank(!reference.noise().equal)) return false;
   reference.finish();
@@ -69,7 +70,7 @@ bool GradientCheck::write_hashes(double& loss, result::Measurement& result) {
   return true;
 }
 
-void GradientCheck::repeat(ReferenceWriter& reference, double& loss) {
+void GradientCheck::repeat(ReferenceGradientFileWriter& reference, double& loss) {
   runner_.drop_gradients();
   loss = step();
   reference.repeat(loss, runner_.parameters());
@@ -92,14 +93,14 @@ double GradientCheck::step(bool deterministic) {
   return runner_.untouched_step().item<double>();
 }
 
-void GradientCheck::evaluate(result::Measurement& result) const {
+void GradientCheck::evaluate(result::TrialMeasurement& result) const {
   const auto& gradients = result.gradients;
   if (!gradients.compared || gradients.equal || gradients.against == request_.plan.strategy) return;
   if (deviation_.where.empty()) {
     result.reason = "gradients differ by no more than the baseline's own runs";
     return;
   }
-  result.outcome = result::Outcome::mismatch;
+  result.outcome = result::TrialOutcome::mismatch;
   result.reason = "gradients differ from " + gradients.against + "'s, most in " + deviation_.where + " by " +
                   short_number(deviation_.difference);
   if (deviation_.allowed > 0) result.reason += ", and its own runs allow " + short_number(deviation_.allowed);

@@ -5,7 +5,7 @@
 #include "core/measure/trial/forward_backward_runner.h"
 #include "core/measure/trial/reference.h"
 #include "core/plan/request/trial_request.h"
-#include "core/record/measurement/measurement.h"
+#include "core/record/measurement/trial_measurement.h"
 
 namespace memtune::trial {
 
@@ -18,18 +18,18 @@ class GradientCheck {
   // if it does not exist: hashes of gradients, or gradients if the request asks for them or if they are not
   // reproducible. Fills in the fields of loss and gradients. If they differ on some rank from a reference of hashes,
   // the outcome is an error and the gradients are undecided. Throws what steps throw.
-  void compare(result::Measurement& result);
+  void compare(result::TrialMeasurement& result);
 
   // Turns a successful trial into a mismatch if they differ by more than they may.
-  void evaluate(result::Measurement& result) const;
+  void evaluate(result::TrialMeasurement& result) const;
 
  private:
   double step();
   double step(bool deterministic);
-  void write(double loss, result::Measurement& result);
-  void leave_undecided(result::Measurement& result) const;
-  bool write_hashes(double& loss, result::Measurement& result);
-  void repeat(ReferenceWriter& reference, double& loss);
+  void write(double loss, result::TrialMeasurement& result);
+  void leave_undecided(result::TrialMeasurement& result) const;
+  bool write_hashes(double& loss, result::TrialMeasurement& result);
+  void repeat(ReferenceGradientFileWriter& reference, double& loss);
 
   const plan::TrialRequest& request_;
   ForwardBackwardRunner& runner_;

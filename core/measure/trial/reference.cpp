@@ -23,7 +23,7 @@ namespace memtune::trial {
 namespace {
 
 namespace fs = std::filesystem;
-using plan::ReferenceFileMetadata;
+using plan::ReferenceGradientFileMetadata;
 using plan::ReferenceGradientMetadata;
 
 constexpr int64_t kSliceElements = int64_t{1} << 22;  // compared at a time, in double precision
@@ -118,7 +118,7 @@ ReferenceGradientMetadata describe(const std::string& name, const at::Tensor& pa
       0};
 }
 
-at::Tensor read(const InputFile& file, const ReferenceGradientMetadata& entry, const at::Tensor& parameter,
+at::Tensor read(const RandomAccessFileReader& file, const ReferenceGradientMetadata& entry, const at::Tensor& parameter,
                 const fs::path& path) {
   at::Tensor tensor = at::empty(parameter.sizes(), at::TensorOptions(parameter.scalar_type()));
   file.read(static_cast<char*>(tensor.data_ptr()), static_cast<int64_t>(tensor.nbytes()),
@@ -127,7 +127,8 @@ at::Tensor read(const InputFile& file, const ReferenceGradientMetadata& entry, c
   return tensor;
 }
 
-void check_model(const ReferenceFileMetadata& reference, const NamedParameters& parameters, const fs::path& path) {
+void check_model(const ReferenceGradientFileMetadata& reference, const NamedParameters& parameters,
+                 const fs::path& path) {
   if (reference.gradients.size() != parameters.size())
     plan::refuse_reference(path, "of another model: it has " + std::to_string(reference.gradients.size()) +
                                      " parameters, this one has " + std::to_string(parameters.size()));
@@ -153,8 +154,8 @@ bool same_gradient(const at::Tensor& gradient, const std::string& device_hash, c
 
 // A gradient that only one side has is compared with zeros. Without gradients in the file the size of a difference is
 // unknown, and reported as 0.
-void compare(const InputFile& file, const fs::path& path, const ReferenceFileMetadata& reference, double loss,
-             const NamedParameters& parameters, const Told& told) {
+void compare(const RandomAccessFileReader& file, const fs::path& path, const ReferenceGradientFileMetadata& reference,
+             double loss, const NamedParameters& parameters, const Told& told) {
   at::NoGradGuard no_grad;
   const bool both_nan = std::isnan(loss) && std::isnan(reference.loss);
   if (!both_nan && !same_bits(loss, reference.loss))
@@ -188,12 +189,13 @@ void note(result::GradientComparison& result, const std::string& where, double l
 
 }  // namespace
 
-ReferenceWriter::ReferenceWriter(const fs::path& path, const std::string& strategy, double loss,
-                                 const NamedParameters& parameters, ReferenceContentKind content)
+ReferenceGradientFileWriter::ReferenceGradientFileWriter(const fs::path& path, const std::string& strategy, double loss,
+                                                         const NamedParameters& parameters,
+                                                         ReferenceGradientsOrHashes content)
     : path_(path), aside_(path.string() + ".tmp." + std::to_string(::getpid())) {
   remove_file(aside_);  // otherwise a link there would be followed
   file_.open(aside_, std::ios::binary | std::ios::trunc);
-  const bool with_gradients = content == ReferenceContentKind::gradients;
+  const bool with_gradients = content == ReferenceGradientsOrHashes::gradients;
   reference_ = {strategy, loss, 0, 0, with_gradients, {}};
   noise_ = {true, true, 0, "", strategy};
   at::NoGradGuard no_grad;
@@ -216,12 +218,12 @@ ReferenceWriter::ReferenceWriter(const fs::path& path, const std::string& strate
   check();
 }
 
-ReferenceWriter::~ReferenceWriter() {
+ReferenceGradientFileWriter::~ReferenceGradientFileWriter() {
   std::error_code error;
   fs::remove(aside_, error);
 }
 
-void ReferenceWriter::check() const {
+void ReferenceGradientFileWriter::check() const {
   if (file_) return;
   uint64_t bytes = 0;
   for (const ReferenceGradientMetadata& entry : reference_.gradients) bytes += entry.bytes;
@@ -238,8 +240,8 @@ void ReferenceWriter::check() const {
   throw IoError(message);
 }
 
-void ReferenceWriter::repeat(double loss, const NamedParameters& parameters) {
-  compare(InputFile(aside_), aside_, reference_, loss, parameters,
+void ReferenceGradientFileWriter::repeat(double loss, const NamedParameters& parameters) {
+  compare(RandomAccessFileReader(aside_), aside_, reference_, loss, parameters,
           [&](int index, const std::string& name, const Difference& by) {
             double& noise = index < 0 ? reference_.loss_noise : reference_.gradients[static_cast<size_t>(index)].noise;
             noise = std::max(noise, by.largest);
@@ -249,7 +251,7 @@ void ReferenceWriter::repeat(double loss, const NamedParameters& parameters) {
 }
 
 // Median noise relative to the size, of everything that was not reproduced.
-double ReferenceWriter::relative_noise() const {
+double ReferenceGradientFileWriter::relative_noise() const {
   std::vector<double> relative;
   for (const auto& [index, size] : sizes_) {
     const double noise = index < 0 ? reference_.loss_noise : reference_.gradients[static_cast<size_t>(index)].noise;
@@ -258,7 +260,7 @@ double ReferenceWriter::relative_noise() const {
   return median(std::move(relative));
 }
 
-void ReferenceWriter::finish() {
+void ReferenceGradientFileWriter::finish() {
   reference_.relative_noise = relative_noise();
   plan::finish_reference(file_, reference_);
   file_.close();
@@ -266,11 +268,12 @@ void ReferenceWriter::finish() {
   publish_file(aside_, path_);
 }
 
-ReferenceComparisonResult compare_with_reference(const fs::path& path, double loss, const NamedParameters& parameters) {
-  const ReferenceFileMetadata reference = plan::read_reference(path);
+ReferenceGradientComparisonResult compare_with_reference(const fs::path& path, double loss,
+                                                         const NamedParameters& parameters) {
+  const ReferenceGradientFileMetadata reference = plan::read_reference(path);
   check_model(reference, parameters, path);
-  const InputFile file(path);
-  ReferenceComparisonResult comparison;
+  const RandomAccessFileReader file(path);
+  ReferenceGradientComparisonResult comparison;
   comparison.gradients = {true, true, 0, "", reference.strategy};
   comparison.has_size = reference.has_gradients;
   compare(file, path, reference, loss, parameters, [&](int index, const std::string& name, const Difference& by) {

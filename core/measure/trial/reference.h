@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "core/plan/request/reference_file.h"
-#include "core/record/measurement/measurement.h"
+#include "core/record/measurement/trial_measurement.h"
 
 namespace memtune::trial {
 
@@ -24,7 +24,7 @@ struct ExcessiveGradientDeviation {
   double difference = 0, allowed = 0;
 };
 
-struct ReferenceComparisonResult {
+struct ReferenceGradientComparisonResult {
   // equal: the loss and all gradients have the reference's bits. Otherwise the largest absolute difference (including
   // the loss) and where it is.
   result::GradientComparison gradients;
@@ -32,18 +32,19 @@ struct ReferenceComparisonResult {
   bool has_size = true;              // false: the file has hashes alone, so the size of a difference is not known
 };
 
-enum class ReferenceContentKind { hashes, gradients };  // gradients: with their hashes
+enum class ReferenceGradientsOrHashes { hashes, gradients };  // gradients: with their hashes
 
 // Writes the file from runs of the baseline. The constructor writes the gradients of the first run, or their hashes,
 // into a temporary file, each repetition adds to the noise, and finish() renames the file. Without finish() nothing
 // stays. Throws IoError.
-class ReferenceWriter {
+class ReferenceGradientFileWriter {
  public:
-  ReferenceWriter(const std::filesystem::path& path, const std::string& strategy, double loss,
-                  const NamedParameters& parameters, ReferenceContentKind content = ReferenceContentKind::gradients);
-  ~ReferenceWriter();
-  ReferenceWriter(const ReferenceWriter&) = delete;
-  ReferenceWriter& operator=(const ReferenceWriter&) = delete;
+  ReferenceGradientFileWriter(const std::filesystem::path& path, const std::string& strategy, double loss,
+                              const NamedParameters& parameters,
+                              ReferenceGradientsOrHashes content = ReferenceGradientsOrHashes::gradients);
+  ~ReferenceGradientFileWriter();
+  ReferenceGradientFileWriter(const ReferenceGradientFileWriter&) = delete;
+  ReferenceGradientFileWriter& operator=(const ReferenceGradientFileWriter&) = delete;
 
   void repeat(double loss, const NamedParameters& parameters);
   // equal: every repetition had the bits of the first run.
@@ -56,7 +57,7 @@ class ReferenceWriter {
 
   std::filesystem::path path_, aside_;
   std::ofstream file_;
-  plan::ReferenceFileMetadata reference_;
+  plan::ReferenceGradientFileMetadata reference_;
   result::GradientComparison noise_;
   std::map<int, double> sizes_;  // what was not reproduced: parameter (-1: the loss) -> its largest element
 };
@@ -65,7 +66,7 @@ class ReferenceWriter {
 // a small parameter may be equal in a few runs by chance. Gradients on a GPU are hashed there; they are copied, and
 // those of the file read, only where a hash differs. Throws UsageError if the file is no reference, damaged, or of
 // another model.
-ReferenceComparisonResult compare_with_reference(const std::filesystem::path& path, double loss,
-                                                 const NamedParameters& parameters);
+ReferenceGradientComparisonResult compare_with_reference(const std::filesystem::path& path, double loss,
+                                                         const NamedParameters& parameters);
 
 }  // namespace memtune::trial

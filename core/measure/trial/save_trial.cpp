@@ -9,23 +9,23 @@
 #include "core/base/error.h"
 #include "core/base/scoped_timer.h"
 #include "core/engine/state/saved_states_folder.h"
-#include "core/measure/trial/training_saver.h"
-#include "core/measure/trial/training_state_serializer.h"
+#include "core/measure/trial/state_save_and_step_synchronizer.h"
+#include "core/measure/trial/training_state_collector_and_loader.h"
 #include "core/model/program/first_line.h"
 
 namespace memtune::trial {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using result::Outcome;
+using result::TrialOutcome;
 
 constexpr int kStepsAfter = 2;  // after each save
 
 // A failed save has only a text, from which the outcome is derived.
-Outcome outcome_of(const std::string& error) {
+TrialOutcome outcome_of(const std::string& error) {
   for (const char* full : {"No space left on device", "Disk quota exceeded", "(ulimit -f)"})
-    if (error.find(full) != std::string::npos) return Outcome::disk_full;
-  return Outcome::disk_error;
+    if (error.find(full) != std::string::npos) return TrialOutcome::disk_full;
+  return TrialOutcome::disk_error;
 }
 
 class SaveTrial {
@@ -37,11 +37,12 @@ class SaveTrial {
         optimizer_(runner.make_optimizer(training())),
         state_(runner, *optimizer_),
         folder_(request.folder),
-        saving_(request, runner, state_, folder_, [this](const result::StateSaveResult& save) { ended_ = save; }) {
+        saving_(request, runner, state_, folder_,
+                [this](const result::TrainingRunStateSaveRecord& save) { ended_ = save; }) {
     result_.mode = request.save;
   }
 
-  result::StateSaveMeasurement run() {
+  result::StateSaveModeMeasurement run() {
     try {
       folder_.set_rank(saving_rank(request_));
       folder_.make();
@@ -53,10 +54,10 @@ class SaveTrial {
       warm_up();
       saving_.prepare(losses_);
       for (int i = 0; i < training().steps; ++i) steps_alone_ms_.push_back(step("measure", i + 1, training().steps));
-      for (int64_t i = 0; i < request_.saves && result_.outcome == Outcome::ok; ++i) measure_save(i);
-      if (result_.outcome == Outcome::ok) load();
+      for (int64_t i = 0; i < request_.saves && result_.outcome == TrialOutcome::ok; ++i) measure_save(i);
+      if (result_.outcome == TrialOutcome::ok) load();
     } catch (const c10::OutOfMemoryError& error) {
-      result_.outcome = Outcome::device_oom;
+      result_.outcome = TrialOutcome::device_oom;
       result_.reason = "out of device memory: " + program::first_line(error);
     }
     result_.host_bytes = saving_.host_bytes();
@@ -92,7 +93,7 @@ class SaveTrial {
     const auto start = Clock::now();
     saving_.save(losses_);
     const double call_ms = ms_since(start);
-    result::StateSaveSample save;
+    result::StateSaveWithConcurrentStepTimes save;
     while (runner_.any_rank(!ended_)) {
       save.steps_ms.push_back(step_of_save());
       saving_.look(false);
@@ -123,19 +124,19 @@ class SaveTrial {
   ForwardBackwardRunner& runner_;
   TrialFrameWriter& frames_;
   std::unique_ptr<optimizer::Optimizer> optimizer_;
-  TrainingStateSerializer state_;
+  TrainingStateCollectorAndLoader state_;
   state::SavedStatesFolder folder_;
-  result::StateSaveMeasurement result_;
+  result::StateSaveModeMeasurement result_;
   std::vector<double> losses_, steps_alone_ms_;
-  std::vector<result::StateSaveSample> saves_;
-  std::optional<result::StateSaveResult> ended_;  // set when the current save has ended
-  TrainingSaver saving_;                          // last member: destroyed first, which waits for its saves
+  std::vector<result::StateSaveWithConcurrentStepTimes> saves_;
+  std::optional<result::TrainingRunStateSaveRecord> ended_;  // set when the current save has ended
+  StateSaveAndStepSynchronizer saving_;                      // last member: destroyed first, which waits for its saves
 };
 
 }  // namespace
 
-result::StateSaveMeasurement measure_saves(const plan::ResumableTrainingRequest& request, ForwardBackwardRunner& runner,
-                                           TrialFrameWriter& frames) {
+result::StateSaveModeMeasurement measure_saves(const plan::ResumableTrainingRequest& request,
+                                               ForwardBackwardRunner& runner, TrialFrameWriter& frames) {
   return SaveTrial(request, runner, frames).run();
 }
 

@@ -5,13 +5,13 @@
 #include "core/measure/trial/forward_backward_runner.h"
 #include "core/measure/trial/trial_frame_writer.h"
 #include "core/plan/request/resumable_training_request.h"
-#include "core/record/measurement/state_save_measurement.h"
+#include "core/record/measurement/state_save_mode_measurement.h"
 
 namespace memtune::trial {
 
 // Saves `request.saves` times into its folder, and loads the last state. A failed save ends it, with the reason. Throws
 // what ops, engines and states throw, except for out of device memory.
-result::StateSaveMeasurement measure_saves(const plan::ResumableTrainingRequest& request, ForwardBackwardRunner& runner,
-                                           TrialFrameWriter& frames);
+result::StateSaveModeMeasurement measure_saves(const plan::ResumableTrainingRequest& request,
+                                               ForwardBackwardRunner& runner, TrialFrameWriter& frames);
 
 }  // namespace memtune::trial

@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "core/plan/facts/recorded_op_costs.h"
+#include "core/plan/facts/recorded_step_costs.h"
 #include "core/plan/request/trial_request.h"
 
 namespace memtune::trial {
@@ -12,6 +12,6 @@ namespace memtune::trial {
 // `request`: for a device of shapes ("shapes:90", a GPU of compute capability 9.0), with the plan of no checkpointing.
 // Nothing if the recorded steps did not run the same ops. Throws UsageError for an optimizer or a number of ranks that
 // shapes do not have, and c10::Error if an operator of the model has no shapes.
-std::optional<plan::RecordedOpCosts> record_shape_costs(const plan::TrialRequest& request);
+std::optional<plan::RecordedStepCosts> record_shape_costs(const plan::TrialRequest& request);
 
 }  // namespace memtune::trial

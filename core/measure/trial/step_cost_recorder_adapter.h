@@ -10,18 +10,20 @@
 #include "core/base/median.h"
 #include "core/engine/shard/offloaded_model_states.h"
 #include "core/engine/shard/sharded_parameters.h"
-#include "core/engine/step/plan_executor.h"
+#include "core/engine/step/activation_plan_executor.h"
 #include "core/engine/step/step_cost_recorder.h"
 #include "core/measure/trial/forward_backward_runner.h"
 
 namespace memtune::trial {
 
-class StepCostRecorderAdapter final : public StepObserver, shard::UnitGatherObserver, shard::OffloadedStateObserver {
+class StepCostRecorderAdapter final : public StepPhaseObserver,
+                                      shard::UnitGatherObserver,
+                                      shard::OffloadedStateChangeObserver {
  public:
   // What it refers to outlives it. The executor is of that plan, which offloads no activations. `parameters`: those
   // whose gradients are counted, unless `sharded` has them. `sharded` null: the model is not sharded. `states` null:
   // none are offloaded; else the costs are those of a step that offloads none. `updates_in_backward`: such a step does.
-  StepCostRecorderAdapter(device::Device& device, step::PlanExecutor& executor, const plan::Plan& plan,
+  StepCostRecorderAdapter(device::Device& device, step::ActivationPlanExecutor& executor, const plan::Plan& plan,
                           std::vector<at::Tensor> parameters, shard::ShardedParameters* sharded,
                           shard::OffloadedModelStates* states, bool updates_in_backward)
       : recorder_(device, plan,
@@ -64,8 +66,8 @@ class StepCostRecorderAdapter final : public StepObserver, shard::UnitGatherObse
   }
   void begin_timing() override {}
 
-  std::optional<plan::RecordedOpCosts> costs() const {
-    std::optional<plan::RecordedOpCosts> costs = recorder_.costs();
+  std::optional<plan::RecordedStepCosts> costs() const {
+    std::optional<plan::RecordedStepCosts> costs = recorder_.costs();
     if (costs && parameters_)
       for (const auto& [name, bytes] : parameters_->unit_sizes())
         costs->sharding.units.push_back({name, bytes, median(gather_ms_[costs->sharding.units.size()])});
@@ -100,7 +102,7 @@ class StepCostRecorderAdapter final : public StepObserver, shard::UnitGatherObse
   }
 
   step::StepCostRecorder recorder_;
-  step::PlanExecutor& executor_;
+  step::ActivationPlanExecutor& executor_;
   shard::ShardedParameters* parameters_;
   shard::OffloadedModelStates* states_;
   step::StepCostRecorder::ChangeTime change_time_;                                 // of updates

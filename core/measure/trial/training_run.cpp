@@ -19,9 +19,9 @@
 #include "core/engine/state/saved_states_folder.h"
 #include "core/measure/profiler/loaded_torch.h"
 #include "core/measure/trial/deterministic_scope.h"
-#include "core/measure/trial/training_saver.h"
-#include "core/measure/trial/training_state_serializer.h"
-#include "core/record/measurement/measurement.h"
+#include "core/measure/trial/state_save_and_step_synchronizer.h"
+#include "core/measure/trial/training_state_collector_and_loader.h"
+#include "core/record/measurement/trial_measurement.h"
 
 namespace memtune::trial {
 namespace {
@@ -38,7 +38,7 @@ constexpr std::string_view kLock = "lock", kRankLock = "lock-rank";
 // Only one training at a time writes states. Each rank holds a lock. Rank 0 also waits for the locks of ranks that this
 // run does not have.
 FileLock lock(const state::SavedStatesFolder& folder) {
-  const state::DistributedSaveRank& ranks = folder.rank();
+  const state::DistributedSaveRankSettings& ranks = folder.rank();
   const auto take = [&](const std::string& name) { return FileLock(folder.root() / name, folder.files(), kOthersEnd); };
   if (ranks.rank > 0) return take(std::string(kRankLock) + std::to_string(ranks.rank));
   FileLock first = take(std::string(kLock));
@@ -57,7 +57,8 @@ class TrainingRun {
         state_(runner, *optimizer_),
         folder_(request.folder),
         lock_((folder_.set_rank(saving_rank(request)), folder_.make(), lock(folder_))),
-        saves_(request, runner, state_, folder_, [this](const result::StateSaveResult& save) { report_save(save); }) {
+        saves_(request, runner, state_, folder_,
+               [this](const result::TrainingRunStateSaveRecord& save) { report_save(save); }) {
     result_.device = runner.device().name();
     result_.torch = profiler::loaded_torch();
     folder_.set_settings(plan::resume_settings(request.trial.model, training()));
@@ -185,7 +186,7 @@ class TrainingRun {
     frames_.phase("train", static_cast<int>(step()), training().steps, text);
   }
 
-  void report_save(const result::StateSaveResult& save) {
+  void report_save(const result::TrainingRunStateSaveRecord& save) {
     result_.saves.push_back(save);
     const std::string of = "step " + std::to_string(save.step);
     frames_.phase("saved", static_cast<int>(save.step), training().steps,
@@ -205,13 +206,13 @@ class TrainingRun {
   ForwardBackwardRunner& runner_;
   TrialFrameWriter& frames_;
   std::unique_ptr<optimizer::Optimizer> optimizer_;
-  TrainingStateSerializer state_;
+  TrainingStateCollectorAndLoader state_;
   state::SavedStatesFolder folder_;
   FileLock lock_;
   result::ResumableTrainingResult result_;
-  int64_t saved_ = 0;    // the last step for which a save was begun
-  bool ends_ = false;    // all ranks end before the last step
-  TrainingSaver saves_;  // last member: its callback writes into the result
+  int64_t saved_ = 0;                   // the last step for which a save was begun
+  bool ends_ = false;                   // all ranks end before the last step
+  StateSaveAndStepSynchronizer saves_;  // last member: its callback writes into the result
 };
 
 }  // namespace

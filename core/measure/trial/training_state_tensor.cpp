@@ -37,7 +37,7 @@ std::string describe(std::string_view dtype, const std::vector<int64_t>& shape) 
 }
 
 std::string describe(const TrainingStateTensor& item) {
-  const safetensors::TensorSpec spec = spec_of(item);
+  const safetensors::TensorNameDtypeAndShape spec = spec_of(item);
   return describe(to_string(spec.dtype), item.part ? item.part->whole : spec.shape);
 }
 
@@ -67,7 +67,7 @@ void copy_common(const at::Tensor& from, int64_t from_begin, const at::Tensor& t
 
 }  // namespace
 
-std::string describe(const state::ManifestTensor& saved) {
+std::string describe(const state::ManifestTensorEntry& saved) {
   return describe(to_string(saved.dtype), saved.part ? saved.part->whole : saved.shape);
 }
 
@@ -106,7 +106,7 @@ state::ShardExtent part_of(state::ShardExtent row, int64_t begin, bool complex) 
   return row;
 }
 
-safetensors::TensorSpec spec_of(const TrainingStateTensor& item) {
+safetensors::TensorNameDtypeAndShape spec_of(const TrainingStateTensor& item) {
   const at::Tensor& tensor = item.tensor;
   const auto dtype = tensor.layout() == at::kStrided && !tensor.is_quantized()
                          ? frontend::dtype_of(in_reals(tensor).scalar_type())
@@ -139,7 +139,7 @@ state::TensorToSave state_part(const TrainingStateTensor& item, bool changes_in_
   return part;
 }
 
-std::string difference(const TrainingStateTensor& item, const state::ManifestTensor& saved) {
+std::string difference(const TrainingStateTensor& item, const state::ManifestTensorEntry& saved) {
   const std::string is = describe(saved), own = describe(item);
   if (own != is) return "'" + item.name + "' is " + is + " there and " + own + " here";
   if (!saved.part) return "";
@@ -147,7 +147,7 @@ std::string difference(const TrainingStateTensor& item, const state::ManifestTen
   return row && row->extent.order == saved.part->order ? "" : "'" + item.name + "' lies in memory in another order";
 }
 
-void take(const TrainingStateTensor& item, const state::ManifestTensor& saved, std::span<const char> bytes) {
+void take(const TrainingStateTensor& item, const state::ManifestTensorEntry& saved, std::span<const char> bytes) {
   const at::Tensor numbers =
       at::from_blob(const_cast<char*>(bytes.data()), saved.shape, frontend::scalar_type(saved.dtype));
   if (item.put) return item.put(numbers.clone());

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "core/engine/state/async_snapshot.h"
+#include "core/engine/state/async_host_state_snapshot.h"
 #include "core/engine/state/state_manifest.h"
 
 namespace memtune::trial {
@@ -33,15 +33,15 @@ std::optional<state::ShardExtent> row_of(const at::Tensor& tensor);
 state::ShardExtent part_of(state::ShardExtent row, int64_t begin, bool complex);
 
 // Its entry in a file. Throws UsageError for what safetensors files do not have.
-safetensors::TensorSpec spec_of(const TrainingStateTensor& item);
+safetensors::TensorNameDtypeAndShape spec_of(const TrainingStateTensor& item);
 // Refers to the memory that is trained, or to a copy if that is not contiguous. Throws what an allocation throws.
 state::TensorToSave state_part(const TrainingStateTensor& item, bool changes_in_forward, c10::Device device);
 
 // "'w' is F32[2] there and BF16[2] here"; "" if the item can take the saved tensor.
-std::string difference(const TrainingStateTensor& item, const state::ManifestTensor& saved);
+std::string difference(const TrainingStateTensor& item, const state::ManifestTensorEntry& saved);
 // Copies those elements of a saved tensor that the item has.
-void take(const TrainingStateTensor& item, const state::ManifestTensor& saved, std::span<const char> bytes);
+void take(const TrainingStateTensor& item, const state::ManifestTensorEntry& saved, std::span<const char> bytes);
 
-std::string describe(const state::ManifestTensor& saved);  // "F32[2,3]", of the whole tensor
+std::string describe(const state::ManifestTensorEntry& saved);  // "F32[2,3]", of the whole tensor
 
 }  // namespace memtune::trial

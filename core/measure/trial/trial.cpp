@@ -17,7 +17,7 @@
 
 #include "core/base/allocator_settings.h"
 #include "core/base/bytes.h"
-#include "core/base/device/torch/shape_device.h"
+#include "core/base/device/torch/shape_only_meta_device.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/limits.h"
@@ -25,10 +25,10 @@
 #include "core/base/scoped_timer.h"
 #include "core/base/text.h"
 #include "core/engine/optimizer/optimizer_in_backward.h"
-#include "core/measure/profiler/profiler.h"
+#include "core/measure/profiler/device_activity_profiler.h"
+#include "core/measure/trial/compute_copy_disk_interference_probe.h"
 #include "core/measure/trial/gradient_check.h"
-#include "core/measure/trial/interference_probe.h"
-#include "core/measure/trial/loaded_model_and_batch.h"
+#include "core/measure/trial/loaded_model_training_session.h"
 #include "core/measure/trial/provenance.h"
 #include "core/measure/trial/shape_costs.h"
 #include "core/model/frontend/detected_model_source.h"
@@ -39,8 +39,8 @@
 namespace memtune::trial {
 namespace {
 
-using result::Measurement;
-using result::Outcome;
+using result::TrialMeasurement;
+using result::TrialOutcome;
 
 constexpr int kCostSteps = 3;
 constexpr const char* kForward = "forward";                  // of ForwardBackwardRunner::where()
@@ -57,7 +57,7 @@ class Trial {
     result_.allocator = request.envelope.allocator;
   }
 
-  Measurement run() {
+  TrialMeasurement run() {
     try {
       if (request_.envelope.round == 0) compare_gradients();
       if (request_.envelope.only_gradients || result_.gradients.undecided) return std::move(result_);
@@ -75,22 +75,22 @@ class Trial {
     } catch (const c10::OutOfMemoryError& error) {
       out_of_memory(error);
     } catch (const OutOfHostMemoryError& error) {
-      fail(Outcome::host_oom, error);
+      fail(TrialOutcome::host_oom, error);
     } catch (const std::bad_alloc&) {
-      fail(Outcome::host_oom, OutOfHostMemoryError("out of host memory; " + memory_limit()));
+      fail(TrialOutcome::host_oom, OutOfHostMemoryError("out of host memory; " + memory_limit()));
     } catch (const DiskFullError& error) {
-      fail(Outcome::disk_full, error);
+      fail(TrialOutcome::disk_full, error);
     } catch (const DiskError& error) {
-      fail(Outcome::disk_error, error);
-    } catch (const CorruptBlockError& error) {
-      fail(Outcome::corrupt, error);
+      fail(TrialOutcome::disk_error, error);
+    } catch (const DiskDataCorruptionError& error) {
+      fail(TrialOutcome::corrupt, error);
     }
-    if (result_.outcome == Outcome::ok) gradients_.evaluate(result_);
+    if (result_.outcome == TrialOutcome::ok) gradients_.evaluate(result_);
     return std::move(result_);
   }
 
  private:
-  void fail(Outcome outcome, const Error& error) {
+  void fail(TrialOutcome outcome, const Error& error) {
     result_.outcome = outcome;
     result_.reason = "in " + phase_ + ": " + error.what();
   }
@@ -117,7 +117,7 @@ class Trial {
 
   // Wall time of a whole step: forward, backward, optimizer, reading the loss. Copies to host memory that run behind it
   // go on in the next step, as in a training; with `notes`, the device is idle at the end.
-  double step(StepObserver* notes = nullptr) {
+  double step(StepPhaseObserver* notes = nullptr) {
     auto start = std::chrono::steady_clock::now();
     if (notes) notes->begin_forward();
     at::Tensor loss = runner_.forward_backward();
@@ -128,8 +128,8 @@ class Trial {
     device_.record(device::StreamKind::compute)->synchronize();
     if (notes) device_.synchronize();
     if (notes) notes->end_step();
-    if (!std::isfinite(last_loss_) && result_.outcome == Outcome::ok) {
-      result_.outcome = Outcome::nan;
+    if (!std::isfinite(last_loss_) && result_.outcome == TrialOutcome::ok) {
+      result_.outcome = TrialOutcome::nan;
       result_.reason = "the loss is " + std::to_string(last_loss_) + " in " + phase_;
     }
     return ms_since(start);
@@ -168,13 +168,13 @@ class Trial {
   void record_costs() try {
     phase_ = "costs";
     device_.set_cap(0);  // the measured steps did fit
-    StepObserver* notes = runner_.start_costs();
+    StepPhaseObserver* notes = runner_.start_costs();
     if (notes == nullptr) return;
     for (int i = 0; i < kCostSteps; ++i) {
       frames_.phase(phase_, i + 1, kCostSteps);
       step(notes);
     }
-    std::optional<plan::RecordedOpCosts> costs = runner_.finish_costs();
+    std::optional<plan::RecordedStepCosts> costs = runner_.finish_costs();
     if (!costs) return;
     const bool moves_states = request_.plan.offloads_states();
     costs->step_ms = moves_states ? costs->recorded_ms(costs->passes) : result_.step_ms.median;
@@ -192,11 +192,11 @@ class Trial {
     costs->out_gb_per_s = link.out_gb_per_s;
     costs->in_gb_per_s = link.in_gb_per_s;
     if (costs->has_issue_times()) costs->issue.copy_ms = link.copy_issue_ms;
-    InterferenceProbe loaded(runner_, InterferenceProbe::make_copies(device_, link, costs->step_ms), costs->step_ms,
-                             [&] {
-                               frames_.phase(phase_, 0, 0);
-                               return step();
-                             });
+    auto copies = ComputeCopyDiskInterferenceProbe::make_copies(device_, link, costs->step_ms);
+    ComputeCopyDiskInterferenceProbe loaded(runner_, std::move(copies), costs->step_ms, [&] {
+      frames_.phase(phase_, 0, 0);
+      return step();
+    });
     // These copies are all enqueued at once, as no plan does. They slow a sharded step far more than those of a plan,
     // and one that copies its states waits for them.
     if (!costs->sharded() && !moves_states) costs->copy_slowdown = loaded.copy_slowdown();
@@ -233,7 +233,7 @@ class Trial {
     trace.device = result_.device;
     trace.budget_bytes = request_.training.memory_cap_bytes;
     std::vector<double> samples;
-    StepObserver* notes = runner_.start_trace(*profiler, *optimizer_);
+    StepPhaseObserver* notes = runner_.start_trace(*profiler, *optimizer_);
     step(notes);
     profiler->start();
     (void)runner_.any_rank(false);  // a barrier: no step waits for another rank's profiler
@@ -249,7 +249,7 @@ class Trial {
     result_.communication.collectives_ms =
         result::measure_collectives(trace, request_.training.traced_steps).collectives_ms;
     if (result_.transfer.out_bytes == 0) return;  // the model's own copies, such as its loss, are not the engine's
-    const result::TransferStats counted = result_.transfer;
+    const result::StepHostDeviceCopyStats counted = result_.transfer;
     result_.transfer = result::measure_overlap(trace, request_.training.traced_steps);
     result_.transfer.out_bytes = counted.out_bytes;
     result_.transfer.in_bytes = counted.in_bytes;
@@ -267,7 +267,7 @@ class Trial {
     in_forward_ = runner_.where().starts_with(kForward);
     const std::string said = program::first_line(error);
     const std::optional<int64_t> asked = asked_bytes(said);
-    result_.outcome = Outcome::device_oom;
+    result_.outcome = TrialOutcome::device_oom;
     result_.fragmented = says_fragmented(said);
     result_.reason = "out of device memory in " + phase_ + " (" + runner_.where() + "): tried to allocate " +
                      (asked ? format_bytes(*asked) : said) + " with " + format_bytes(held) + " held at most";
@@ -282,13 +282,13 @@ class Trial {
   }
 
   // The activations are gone after the throw: what was allocated is the peak until then.
-  result::OutOfMemory explained(int64_t asked, const device::AllocatorStats& memory,
-                                const std::vector<ForwardBackwardRunner::Owner>& owners) const {
+  result::OutOfMemoryBreakdown explained(int64_t asked, const device::AllocatorStats& memory,
+                                         const std::vector<ForwardBackwardRunner::Owner>& owners) const {
     const plan::TrainingSettings& training = request_.training;
-    result::OutOfMemory oom;
+    result::OutOfMemoryBreakdown oom;
     oom.device = device_.index();
     oom.step = 1;  // every step of a trial takes the same
-    oom.phase = in_forward_ ? result::MemoryPhase::forward : result::MemoryPhase::backward;
+    oom.phase = in_forward_ ? result::PeakMemoryTrainingPhase::forward : result::PeakMemoryTrainingPhase::backward;
     oom.checkpointed = request_.plan.places(plan::TensorPlacement::recompute);
     oom.expandable = !request_.envelope.allocator.empty();
     oom.requested_bytes = asked;
@@ -334,7 +334,7 @@ class Trial {
   device::Device& device_;
   std::unique_ptr<optimizer::Optimizer> optimizer_;
   std::optional<optimizer::OptimizerInBackward> in_backward_;
-  Measurement result_;
+  TrialMeasurement result_;
   std::string phase_ = "load";
   GradientCheck gradients_;
   double last_loss_ = 0;
@@ -342,30 +342,31 @@ class Trial {
   bool in_forward_ = false;      // likewise
 };
 
-std::unique_ptr<LoadedModelAndBatch> surveyed(const plan::TrialRequest& request, std::vector<std::string>& notes) {
-  if (LoadedModelAndBatch::shapes_suffice(request.model, request.training)) try {
-      auto session = std::make_unique<LoadedModelAndBatch>(request, TensorMode::shapes_only);
+std::unique_ptr<LoadedModelTrainingSession> surveyed(const plan::TrialRequest& request,
+                                                     std::vector<std::string>& notes) {
+  if (LoadedModelTrainingSession::shapes_suffice(request.model, request.training)) try {
+      auto session = std::make_unique<LoadedModelTrainingSession>(request, RealOrShapeOnlyTensorMode::shapes_only);
       session->survey();
       return session;
     } catch (const c10::Error&) {
       // Some op has to run, or the model rejects its inputs, which a session with values reports.
     }
   try {
-    auto session = std::make_unique<LoadedModelAndBatch>(request);
+    auto session = std::make_unique<LoadedModelTrainingSession>(request);
     session->survey();
     return session;
   } catch (const c10::OutOfMemoryError&) {  // a trial can still offload the parameters, or says what it lacks
     if (!frontend::probe(request.model).has_config()) throw;
   }
   notes.emplace_back("the model is larger than the GPU's memory, so it was inspected by its shapes");
-  auto session = std::make_unique<LoadedModelAndBatch>(request, TensorMode::shapes_only);
+  auto session = std::make_unique<LoadedModelTrainingSession>(request, RealOrShapeOnlyTensorMode::shapes_only);
   session->survey();
   return session;
 }
 
 }  // namespace
 
-Measurement run_trial(const plan::TrialRequest& request, ForwardBackwardRunner& runner, TrialFrameWriter& frames) {
+TrialMeasurement run_trial(const plan::TrialRequest& request, ForwardBackwardRunner& runner, TrialFrameWriter& frames) {
   return Trial(request, runner, frames).run();
 }
 
@@ -375,7 +376,7 @@ void inspect(const plan::TrialRequest& request, TrialFrameWriter& frames) {
     throw UsageError(
         "shapes are known of models with a config.json alone; memtune sweep on a GPU measures other files");
   std::vector<std::string> notes;
-  std::unique_ptr<LoadedModelAndBatch> session = surveyed(request, notes);
+  std::unique_ptr<LoadedModelTrainingSession> session = surveyed(request, notes);
   plan::ProgramFacts facts = session->facts();
   facts.notes.insert(facts.notes.end(), notes.begin(), notes.end());
   std::vector<std::string> inputs;

@@ -245,7 +245,7 @@ LoraConfig read_file_of(const fs::path& path) {
   json parsed;
   const std::string text = read_file(path);
   try {
-    parsed = parse_json(text, DuplicateKeyPolicy::refused);
+    parsed = parse_json(text, JsonDuplicateKeyPolicy::refused);
   } catch (const json::parse_error& error) {
     throw UsageError(path.string() + not_json_text(text, error.byte));
   } catch (const json::exception& error) {

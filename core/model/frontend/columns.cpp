@@ -3,16 +3,16 @@
 #include <map>
 
 #include "core/base/vocabulary.h"
-#include "core/model/frontend/emitter.h"
+#include "core/model/frontend/program_emitter.h"
 
 namespace memtune::frontend {
 namespace {
 
-using program::Body;
+using program::ModelOrLossInputDeclaration;
 using program::Op;
 using program::OutputTree;
 using program::Program;
-using program::ProgramInput;
+using program::ProgramOrControlFlowBody;
 using program::Slot;
 
 // Writes the ops of a program once more, in regions of their own. Constants are shared.
@@ -27,8 +27,8 @@ class Copy {
   }
 
   void write() {
-    const Body once = program_.body;
-    const std::vector<ProgramInput> inputs = program_.inputs;
+    const ProgramOrControlFlowBody once = program_.body;
+    const std::vector<ModelOrLossInputDeclaration> inputs = program_.inputs;
     for (size_t i = 0; i < inputs.size(); ++i) {
       slots_[once.inputs[i]] = emit_.input(inputs[i].name).slot;
       program_.inputs.back() = inputs[i];
@@ -60,7 +60,7 @@ class Copy {
     op.region = copied(op.region);
     copy(op.inputs);
     copy(op.outputs);
-    for (Body& body : op.bodies) {
+    for (ProgramOrControlFlowBody& body : op.bodies) {
       copy(body.inputs);
       copy(body.outputs);
       for (Op& inner : body.ops) inner = copied(inner);
@@ -69,13 +69,13 @@ class Copy {
   }
 
   Program& program_;
-  Emitter emit_;
+  ProgramEmitter emit_;
   const int regions_;  // of the model
   std::map<Slot, Slot> slots_;
 };
 
 // Sizes that are equal within a column may differ between them.
-void set_column(ProgramInput& input, const std::string& column) {
+void set_column(ModelOrLossInputDeclaration& input, const std::string& column) {
   input.name = column + "_" + input.name;
   if (!input.described) return;
   input.described->name = input.name;

@@ -8,20 +8,20 @@ namespace memtune::frontend {
 namespace {
 
 using c10::IValue;
-using ops::LogitTransform;
-using program::Body;
+using ops::LogitElementwiseOperation;
 using program::Op;
 using program::Program;
+using program::ProgramOrControlFlowBody;
 using program::Slot;
-using Kind = LogitTransform::Kind;
+using Kind = LogitElementwiseOperation::Kind;
 
 std::string named(const Op& op) { return op.source.empty() ? op.name : op.name + " at " + op.source; }
 
-int uses(const Body& body, Slot slot) {
+int uses(const ProgramOrControlFlowBody& body, Slot slot) {
   int count = static_cast<int>(std::count(body.outputs.begin(), body.outputs.end(), slot));
   for (const Op& op : body.ops) {
     count += static_cast<int>(std::count(op.inputs.begin(), op.inputs.end(), slot));
-    for (const Body& inner : op.bodies) count += uses(inner, slot);
+    for (const ProgramOrControlFlowBody& inner : op.bodies) count += uses(inner, slot);
   }
   return count;
 }
@@ -61,7 +61,7 @@ class Walk {
     return op;
   }
 
-  LogitTransform step(const Op& op) const {
+  LogitElementwiseOperation step(const Op& op) const {
     const IValue factor = op.inputs.size() > 1 ? constant(op.inputs[1]) : IValue();
     if (op.name == "aten::mul" && factor.isScalar()) return {Kind::multiply, factor.toScalar().toDouble()};
     if (op.name == "aten::div" && factor.isScalar() && op.inputs.size() == 2)

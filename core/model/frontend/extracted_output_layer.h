@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/model/frontend/emitter.h"
+#include "core/model/frontend/program_emitter.h"
 #include "core/model/ops/linear_cross_entropy.h"
 #include "core/model/program/program.h"
 
@@ -15,7 +15,7 @@ namespace memtune::frontend {
 struct ExtractedOutputLayer {
   Value hidden, weight;
   std::optional<Value> bias;
-  std::vector<ops::LogitTransform> steps;
+  std::vector<ops::LogitElementwiseOperation> steps;
 };
 
 // Takes the output layer of the value `logits` out of the program. Nothing else may use the removed values. Throws

@@ -20,7 +20,7 @@ std::vector<std::unique_ptr<const FrontEnd>> all() {
   return list;
 }
 
-program::Program lowered(const LoweringOptions& source) {
+program::Program lowered(const ModelSourceAndLoweringOptions& source) {
   const DetectedModelSource found = probe(source.model);
   for (const auto& front_end : front_ends())
     if (front_end->claims(found)) return front_end->lower(source);
@@ -35,9 +35,9 @@ AttentionImplementation parse_attention(const std::string& text) {
   throw UsageError(unknown_name("attention", text, kAttentions));
 }
 
-HeadKind head_for(LossKind loss) {
-  if (loss == LossKind::embedding) return HeadKind::embedding;
-  return loss == LossKind::reward ? HeadKind::score : HeadKind::of_config;
+ModelOutputHeadKind head_for(LossKind loss) {
+  if (loss == LossKind::embedding) return ModelOutputHeadKind::embedding;
+  return loss == LossKind::reward ? ModelOutputHeadKind::score : ModelOutputHeadKind::of_config;
 }
 
 const std::vector<std::unique_ptr<const FrontEnd>>& front_ends() {
@@ -47,10 +47,10 @@ const std::vector<std::unique_ptr<const FrontEnd>>& front_ends() {
 
 namespace {
 
-program::Program adapted(const LoweringOptions& source) {
+program::Program adapted(const ModelSourceAndLoweringOptions& source) {
   program::Program program = lowered(source);
   program.as_written = nullptr;
-  program.has_head = source.head != HeadKind::embedding;
+  program.has_head = source.head != ModelOutputHeadKind::embedding;
   if (!source.load_in.empty()) quantize(program, source.load_in);
   if (source.lora.empty()) return program;
   model::LoraConfig lora = model::parse_lora(source.lora);
@@ -61,7 +61,7 @@ program::Program adapted(const LoweringOptions& source) {
 
 }  // namespace
 
-program::Program lower(const LoweringOptions& source) {
+program::Program lower(const ModelSourceAndLoweringOptions& source) {
   program::Program program = adapted(source);
   if (program.state.host_weights)
     for (const auto& [name, parameter] : program.state.parameters) program.state.host_weights->move(parameter);

@@ -15,15 +15,15 @@
 namespace memtune::frontend {
 
 // What a model of a config.json gives.
-enum class HeadKind {
+enum class ModelOutputHeadKind {
   of_config,  // logits, or the loss of a classifier
   score,      // one score per row, of a reward model
   embedding,  // a vector per row, as sentence-transformers pools it
 };
 
-HeadKind head_for(LossKind loss);
+ModelOutputHeadKind head_for(LossKind loss);
 
-struct LoweringOptions {
+struct ModelSourceAndLoweringOptions {
   plan::ModelAndInputSource model;
   std::string dtype;  // canonical name; floating parameters and buffers are cast to it; "": as stored
   c10::Device device = c10::kCPU;
@@ -35,7 +35,7 @@ struct LoweringOptions {
   std::string autocast = "";       // autocast dtype of the forward; "": none
   std::string load_in = "";        // quantization of linear weights: a word of kQuantizations; "": none
   std::string lora = "";           // adapter, parsed by model::parse_lora; "": the model itself is trained
-  HeadKind head = HeadKind::of_config;
+  ModelOutputHeadKind head = ModelOutputHeadKind::of_config;
   bool weights_on_host = false;  // for a config.json: the bytes of all parameters are in the state's host_weights
 };
 
@@ -48,13 +48,13 @@ class FrontEnd {
   virtual bool claims(const DetectedModelSource& probe) const = 0;
   // Returns the model in training mode, on the device, without a loss. Throws a one-line UsageError if it cannot be
   // trained.
-  virtual program::Program lower(const LoweringOptions& source) const = 0;
+  virtual program::Program lower(const ModelSourceAndLoweringOptions& source) const = 0;
 };
 
 const std::vector<std::unique_ptr<const FrontEnd>>& front_ends();
 
 // Lowers the model with the front end of its format, then adds quantization and the adapter. Throws UsageError for an
 // unsupported file; the message names the file's format and an alternative.
-program::Program lower(const LoweringOptions& source);
+program::Program lower(const ModelSourceAndLoweringOptions& source);
 
 }  // namespace memtune::frontend

@@ -6,9 +6,9 @@
 namespace memtune::frontend {
 namespace {
 
-using program::Body;
 using program::Op;
 using program::Opcode;
+using program::ProgramOrControlFlowBody;
 using program::Slot;
 
 constexpr size_t kMask = 3;  // argument of scaled_dot_product_attention
@@ -32,13 +32,13 @@ class Content {
   }
   bool has_content(Slot slot) const { return content_.count(slot) > 0; }
 
-  void visit(const Body& body) {
+  void visit(const ProgramOrControlFlowBody& body) {
     for (const Op& op : body.ops) {
       look(op);
-      for (const Body& inner : op.bodies) visit(inner);
+      for (const ProgramOrControlFlowBody& inner : op.bodies) visit(inner);
       const bool reads =
           std::any_of(op.inputs.begin(), op.inputs.end(), [this](Slot slot) { return has_content(slot); });
-      const bool inner = std::any_of(op.bodies.begin(), op.bodies.end(), [this](const Body& part) {
+      const bool inner = std::any_of(op.bodies.begin(), op.bodies.end(), [this](const ProgramOrControlFlowBody& part) {
         return std::any_of(part.outputs.begin(), part.outputs.end(), [this](Slot slot) { return has_content(slot); });
       });
       if ((reads && !shape_alone(op)) || inner || op.random || op.kind == Opcode::get_attribute) add(op);

@@ -8,10 +8,10 @@
 namespace memtune::frontend {
 namespace {
 
-using program::Body;
 using program::Op;
 using program::Opcode;
 using program::Program;
+using program::ProgramOrControlFlowBody;
 using program::Slot;
 
 struct Consumer {
@@ -34,12 +34,12 @@ class Finder {
   }
 
  private:
-  void visit(const Body& body) {
+  void visit(const ProgramOrControlFlowBody& body) {
     for (const Op& op : body.ops) {
       if (found_) return;
       if (op.kind == Opcode::get_attribute && op.object) note_weight(op.outputs[0], op.object->getAttr(op.attribute));
       if (op.kind == Opcode::call && !op.inputs.empty()) visit_call(op);
-      for (const Body& inner : op.bodies) visit(inner);
+      for (const ProgramOrControlFlowBody& inner : op.bodies) visit(inner);
       if (op.kind == Opcode::branch) visit_results(op);
     }
   }
@@ -56,7 +56,7 @@ class Finder {
     if (passes.count(op.name) && same) same_.insert(op.outputs[0]);
     if ((reshapes.count(op.name) && same) || ((reshapes.count(op.name) || passes.count(op.name)) && reshaped))
       reshaped_.insert(op.outputs[0]);
-    const plan::OpTraits& traits = plan::traits_of(op.name);
+    const plan::OperatorClassAndArgumentRoles& traits = plan::traits_of(op.name);
     bool embedding = op.op_class == plan::OpClass::embedding;
     bool layer = op.name == "aten::linear" || groups.count(op.name);
     if (!embedding && !layer) return;
@@ -72,7 +72,7 @@ class Finder {
 
   void visit_results(const Op& op) {
     for (size_t i = 0; i < op.outputs.size(); ++i)
-      for (const Body& inner : op.bodies)
+      for (const ProgramOrControlFlowBody& inner : op.bodies)
         if (same_.count(inner.outputs[i])) same_.insert(op.outputs[i]);
   }
 

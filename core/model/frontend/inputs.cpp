@@ -14,7 +14,7 @@
 #include "core/model/frontend/input_guess.h"
 #include "core/model/frontend/model_output.h"
 #include "core/model/frontend/rejection.h"
-#include "core/model/frontend/requested_input_specs.h"
+#include "core/model/frontend/requested_input_specs_and_tensors.h"
 #include "core/model/frontend/token_rows.h"
 #include "core/model/program/buffer_and_rng_state_guard.h"
 #include "core/model/program/interpreter.h"
@@ -58,7 +58,7 @@ class BatchMaker {
 
  private:
   // Null for an input that only the loss uses.
-  const program::ProgramInput* argument(const std::string& name) const {
+  const program::ModelOrLossInputDeclaration* argument(const std::string& name) const {
     for (const auto& input : model_.inputs)
       if (input.name == name) return &input;
     return nullptr;
@@ -106,7 +106,7 @@ class BatchMaker {
       throw UsageError("input '" + input.name +
                        "' is of a dtype that memtune does not generate; give it with --inputs FILE");
     std::vector<model::InputTensorDescription> all;
-    for (const program::ProgramInput& other : model_.inputs)
+    for (const program::ModelOrLossInputDeclaration& other : model_.inputs)
       if (other.described) all.push_back(*other.described);
     const auto shapes = model::resize(all, request_.training.batch, request_.training.sequence);
     InputSpec spec{input.name, input.dtype, {}, std::nullopt};
@@ -418,7 +418,7 @@ class BatchMaker {
   std::vector<std::string> names_;  // inputs of the model, then those that only the loss uses
   bool padded_;
   std::string target_;
-  RequestedInputSpecs described_;
+  RequestedInputSpecsAndTensors described_;
   at::Generator generator_;  // on the CPU, so that every device gets the same values
   bool pending_target_ = false;
   std::map<std::string, at::Tensor> on_host_;  // tensors of the batch, by name

@@ -6,10 +6,10 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/base/vocabulary.h"
-#include "core/model/frontend/emitter.h"
 #include "core/model/frontend/extracted_output_layer.h"
 #include "core/model/frontend/model_output.h"
-#include "core/model/frontend/requested_input_specs.h"
+#include "core/model/frontend/program_emitter.h"
+#include "core/model/frontend/requested_input_specs_and_tensors.h"
 #include "core/model/frontend/sentence_embedding.h"
 #include "core/model/ops/chunked_log_probs.h"
 #include "core/model/ops/linear_cross_entropy.h"
@@ -28,7 +28,7 @@ constexpr char kRemedyForImplementation[] =
 constexpr char kRemedyForCompletions[] =
     "it needs a linear layer at the model's end; measure the trainer by its command: memtune sweep -- python train.py";
 
-Value pack(Emitter& emit, const OutputTree& answer) {
+Value pack(ProgramEmitter& emit, const OutputTree& answer) {
   if (answer.slot >= 0) return {answer.slot};
   Values elements, entries;
   for (const OutputTree& element : answer.elements) {
@@ -41,14 +41,15 @@ Value pack(Emitter& emit, const OutputTree& answer) {
   return emit.dict(c10::DictType::create(c10::StringType::get(), c10::AnyType::get()), entries);
 }
 
-Value rows(Emitter& emit, Value x, const OpArgument& begin, const OpArgument& end) {
+Value rows(ProgramEmitter& emit, Value x, const ValueOrConstantOpArgument& begin,
+           const ValueOrConstantOpArgument& end) {
   const Value all = emit.op("aten::slice", "Tensor", {x, 0, IValue(), IValue(), 1});
   return emit.op("aten::slice", "Tensor", {all, 1, begin, end, 1});
 }
 
-Value in_float(Emitter& emit, Value x) { return emit.op("aten::to", "dtype", {x, at::kFloat}); }
+Value in_float(ProgramEmitter& emit, Value x) { return emit.op("aten::to", "dtype", {x, at::kFloat}); }
 
-Value next_token(Emitter& emit, Value output, Value target) {
+Value next_token(ProgramEmitter& emit, Value output, Value target) {
   const Value predicted = emit.op("aten::flatten", "using_ints", {rows(emit, output, IValue(), -1), 0, 1});
   const Value logits = in_float(emit, predicted);
   const Value next = emit.op("aten::flatten", "using_ints", {rows(emit, target, 1, IValue())});
@@ -56,7 +57,7 @@ Value next_token(Emitter& emit, Value output, Value target) {
 }
 
 // Like transformers, compares the last token with the ignored label.
-Value shifted_labels(Emitter& emit, Value target) {
+Value shifted_labels(ProgramEmitter& emit, Value target) {
   const Value padded = emit.op(
       "aten::pad", "", {target, std::vector<int64_t>{0, 1}, std::string("constant"), double{ops::kIgnoredLabel}});
   const Value next = emit.op("aten::slice", "Tensor", {padded, 1, 1, IValue()});
@@ -64,7 +65,7 @@ Value shifted_labels(Emitter& emit, Value target) {
   return emit.op("aten::view", "", {shifted, std::vector<int64_t>{-1}});
 }
 
-Value causal_lm(Emitter& emit, Value output, Value target) {
+Value causal_lm(ProgramEmitter& emit, Value output, Value target) {
   const Value logits = in_float(emit, output);
   const Value vocabulary = emit.op("aten::size", "int", {logits, -1});
   const Value shape = emit.list(c10::ListType::ofInts(), {emit.constant(-1), vocabulary});
@@ -72,15 +73,16 @@ Value causal_lm(Emitter& emit, Value output, Value target) {
   return emit.op("aten::cross_entropy_loss", "", {flat, shifted_labels(emit, target)});
 }
 
-Value bias_of(Emitter& emit, const ExtractedOutputLayer& layer) {
+Value bias_of(ProgramEmitter& emit, const ExtractedOutputLayer& layer) {
   return layer.bias ? *layer.bias : emit.constant(IValue());
 }
 
 // For both losses over tokens. The sums are the same, in another order.
-Value without_logits(Emitter& emit, const ExtractedOutputLayer& layer, Value target, const LossImplementation& how) {
+Value without_logits(ProgramEmitter& emit, const ExtractedOutputLayer& layer, Value target,
+                     const LossImplementation& how) {
   static const c10::FunctionSchema schema = torch::jit::parseSchema(
       "memtune::linear_cross_entropy(Tensor hidden, Tensor weight, Tensor? bias, Tensor labels) -> Tensor");
-  const Emitter::InRegion region(emit, "loss", "loss");
+  const ProgramEmitter::InRegion region(emit, "loss", "loss");
   const Value hidden = emit.op("aten::flatten", "using_ints", {layer.hidden, 0, -2});
   const auto run = [how = ops::LinearCrossEntropyOptions{how.chunks, layer.steps}](program::Stack& stack) {
     const at::Tensor loss = ops::linear_cross_entropy(stack[0].toTensor(), stack[1].toTensor(),
@@ -93,9 +95,9 @@ Value without_logits(Emitter& emit, const ExtractedOutputLayer& layer, Value tar
 }
 
 // As TRL reads it from a model's config.
-ops::LogitScaling scaling_of(const std::vector<ops::LogitTransform>& steps, LossKind loss) {
-  using Kind = ops::LogitTransform::Kind;
-  ops::LogitScaling scaling;
+ops::LogitScaleAndSoftcap scaling_of(const std::vector<ops::LogitElementwiseOperation>& steps, LossKind loss) {
+  using Kind = ops::LogitElementwiseOperation::Kind;
+  ops::LogitScaleAndSoftcap scaling;
   for (size_t i = 0; i < steps.size(); ++i) {
     const double factor = steps[i].factor;
     const bool capped = i + 2 < steps.size() && steps[i].kind == Kind::divide && steps[i + 1].kind == Kind::tanh &&
@@ -115,7 +117,7 @@ ops::LogitScaling scaling_of(const std::vector<ops::LogitTransform>& steps, Loss
 }
 
 // Log probabilities of each row's next tokens, [rows, length - 1]; 0 for tokens outside of the completion.
-Value completion_log_probs(Emitter& emit, LossKind loss, const ExtractedOutputLayer& layer, Value tokens,
+Value completion_log_probs(ProgramEmitter& emit, LossKind loss, const ExtractedOutputLayer& layer, Value tokens,
                            Value completion_mask) {
   static const c10::FunctionSchema schema = torch::jit::parseSchema(
       "memtune::chunked_log_probs(Tensor hidden, Tensor weight, Tensor? bias, Tensor labels) -> Tensor");
@@ -132,9 +134,9 @@ Value completion_log_probs(Emitter& emit, LossKind loss, const ExtractedOutputLa
 }
 
 // DPOTrainer of TRL 1.16 with precompute_ref_log_probs: loss_type sigmoid, beta 0.1.
-Value dpo(Emitter& emit, const ExtractedOutputLayer& layer, Value tokens, const Values& others) {
+Value dpo(ProgramEmitter& emit, const ExtractedOutputLayer& layer, Value tokens, const Values& others) {
   constexpr double kBeta = 0.1;
-  const Emitter::InRegion region(emit, "loss", "loss");
+  const ProgramEmitter::InRegion region(emit, "loss", "loss");
   const Value each = completion_log_probs(emit, LossKind::dpo, layer, tokens, others[0]);
   const Value sums = emit.op("aten::sum", "dim_IntList", {each, std::vector<int64_t>{1}});
   const Values halves = emit.unpack_list(emit.op("aten::chunk", "", {sums, 2}), 2);
@@ -150,7 +152,8 @@ struct KlRows {
 };
 
 // Summed log probabilities of `of_others`, [rows]. A copy of the model computes them first, without gradients.
-Value kl_log_probs(Emitter& emit, Program& program, ExtractedOutputLayer layer, Value tokens, const KlRows& of_others) {
+Value kl_log_probs(ProgramEmitter& emit, Program& program, ExtractedOutputLayer layer, Value tokens,
+                   const KlRows& of_others) {
   std::vector<program::Op> model = std::exchange(program.body.ops, {});
   SlotMap copies = {{tokens.slot, of_others.tokens.slot}};
   for (size_t i = 0; i < program.inputs.size(); ++i)
@@ -164,7 +167,7 @@ Value kl_log_probs(Emitter& emit, Program& program, ExtractedOutputLayer layer, 
   layer.hidden = copied(layer.hidden);
   layer.weight = copied(layer.weight);
   if (layer.bias) layer.bias = copied(*layer.bias);
-  const Emitter::InRegion region(emit, "loss", "loss");
+  const ProgramEmitter::InRegion region(emit, "loss", "loss");
   const Value each = completion_log_probs(emit, LossKind::kto, layer, of_others.tokens, of_others.completion_mask);
   const Value sums = emit.op("aten::sum", "dim_IntList", {each, std::vector<int64_t>{-1}});
   emit.leave();
@@ -173,10 +176,11 @@ Value kl_log_probs(Emitter& emit, Program& program, ExtractedOutputLayer layer, 
 }
 
 // KTOTrainer of TRL 1.16 with precompute_ref_log_probs: loss_type kto, beta 0.1, weights 1.
-Value kto(Emitter& emit, Program& program, const ExtractedOutputLayer& layer, Value tokens, const Values& others) {
+Value kto(ProgramEmitter& emit, Program& program, const ExtractedOutputLayer& layer, Value tokens,
+          const Values& others) {
   constexpr double kBeta = 0.1, kWeight = 1;
   const Value kl_sums = kl_log_probs(emit, program, layer, tokens, {others[4], others[5], others[6]});
-  const Emitter::InRegion region(emit, "loss", "loss");
+  const ProgramEmitter::InRegion region(emit, "loss", "loss");
   const Value each = completion_log_probs(emit, LossKind::kto, layer, tokens, others[0]);
   const Value sums = emit.op("aten::sum", "dim_IntList", {each, std::vector<int64_t>{-1}});
   const Value desirable = emit.op("aten::to", "dtype", {others[1], at::kBool});
@@ -200,7 +204,7 @@ Value kto(Emitter& emit, Program& program, const ExtractedOutputLayer& layer, Va
 }
 
 // Of two sizes, while the program runs.
-Value size_difference(Emitter& emit, Value size, Value less) {
+Value size_difference(ProgramEmitter& emit, Value size, Value less) {
   const auto run = [](program::Stack& stack) {
     const int64_t difference = stack[0].toInt() - stack[1].toInt();
     stack.clear();
@@ -211,9 +215,9 @@ Value size_difference(Emitter& emit, Value size, Value less) {
 
 // GRPOTrainer of TRL 1.16 without a reference model: loss_type dapo, epsilon 0.2, temperature 1,
 // importance_sampling_level token.
-Value grpo(Emitter& emit, const ExtractedOutputLayer& layer, Value tokens, const Values& others) {
+Value grpo(ProgramEmitter& emit, const ExtractedOutputLayer& layer, Value tokens, const Values& others) {
   constexpr double kEpsilon = 0.2;
-  const Emitter::InRegion region(emit, "loss", "loss");
+  const ProgramEmitter::InRegion region(emit, "loss", "loss");
   const auto length = [&](Value of) { return emit.op("aten::size", "int", {of, 1}); };
   const Value mask = others[0], advantages = emit.op("aten::unsqueeze", "", {others[1], 1});
   const Value prompt = size_difference(emit, length(tokens), length(mask));
@@ -234,7 +238,7 @@ Value grpo(Emitter& emit, const ExtractedOutputLayer& layer, Value tokens, const
 }
 
 // Returns `x` if there is no margin.
-Value less_margin(Emitter& emit, Value x, Value margin) {
+Value less_margin(ProgramEmitter& emit, Value x, Value margin) {
   static const c10::FunctionSchema schema =
       torch::jit::parseSchema("memtune::less_margin(Tensor(a) x, Tensor? margin) -> Tensor(a)");
   const auto run = [](program::Stack& stack) {
@@ -247,8 +251,8 @@ Value less_margin(Emitter& emit, Value x, Value margin) {
 }
 
 // RewardTrainer of TRL 1.16 without center_rewards_coefficient.
-Value reward(Emitter& emit, Value scores, Value margin) {
-  const Emitter::InRegion region(emit, "loss", "loss");
+Value reward(ProgramEmitter& emit, Value scores, Value margin) {
+  const ProgramEmitter::InRegion region(emit, "loss", "loss");
   const Value flat = emit.op("aten::squeeze", "dim", {scores, -1});
   const Values halves = emit.unpack_list(emit.op("aten::chunk", "", {flat, 2}), 2);
   const Value difference = emit.op("aten::sub", "Tensor", {halves[0], halves[1]});
@@ -257,7 +261,7 @@ Value reward(Emitter& emit, Value scores, Value margin) {
 }
 
 // The outputs of both columns.
-Values chosen_in_columns(Emitter& emit, Program& program, const std::string& output) {
+Values chosen_in_columns(ProgramEmitter& emit, Program& program, const std::string& output) {
   const OutputTree answer = program.answer;
   Values embeddings;
   for (const OutputTree& column : answer.elements) {
@@ -268,8 +272,8 @@ Values chosen_in_columns(Emitter& emit, Program& program, const std::string& out
   return embeddings;
 }
 
-Value compare(Emitter& emit, LossKind loss, Value output, Value target) {
-  const Emitter::InRegion region(emit, "loss", "loss");
+Value compare(ProgramEmitter& emit, LossKind loss, Value output, Value target) {
+  const ProgramEmitter::InRegion region(emit, "loss", "loss");
   if (loss == LossKind::next_token) return next_token(emit, output, target);
   if (loss == LossKind::causal_lm) return causal_lm(emit, output, target);
   const Value first = in_float(emit, output);
@@ -277,7 +281,7 @@ Value compare(Emitter& emit, LossKind loss, Value output, Value target) {
   return emit.op("aten::mse_loss", "", {first, in_float(emit, target)});
 }
 
-Value find_or_add(Emitter& emit, const Program& program, const std::string& input) {
+Value find_or_add(ProgramEmitter& emit, const Program& program, const std::string& input) {
   for (size_t i = 0; i < program.inputs.size(); ++i)
     if (program.inputs[i].name == input) return {program.body.inputs[i]};
   const bool optional = input == kPaddingOfKl || input == kOldLogProbs;
@@ -285,7 +289,7 @@ Value find_or_add(Emitter& emit, const Program& program, const std::string& inpu
 }
 
 // Sets the probabilities of dropout to 0, as disable_dropout_in_model() of TRL does.
-void disable_dropout(Emitter& emit) {
+void disable_dropout(ProgramEmitter& emit) {
   const Value never = emit.constant(0.0);
   emit.rewrite([&](program::Op op) {
     constexpr size_t kProbability = 1, kProbabilityOfAttention = 4;
@@ -301,10 +305,10 @@ void refuse_implementation(LossKind loss, const LossImplementation& how) {
     throw UsageError("--loss-impl chunked and fused are for --loss next_token and causal_lm, not " + to_string(loss));
 }
 
-void number_ops(program::Body& body, int& next) {
+void number_ops(program::ProgramOrControlFlowBody& body, int& next) {
   for (program::Op& op : body.ops) {
     op.id = next++;
-    for (program::Body& inner : op.bodies) number_ops(inner, next);
+    for (program::ProgramOrControlFlowBody& inner : op.bodies) number_ops(inner, next);
   }
 }
 
@@ -333,7 +337,7 @@ std::vector<std::string> other_inputs(LossKind loss) {
 
 Program with_loss(Program program, LossKind loss, const std::string& target, const std::string& output,
                   const LossImplementation& how) {
-  Emitter emit(program);
+  ProgramEmitter emit(program);
   if (disables_dropout(loss)) disable_dropout(emit);
   Value result;
   if (loss == LossKind::none) {

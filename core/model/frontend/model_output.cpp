@@ -157,15 +157,15 @@ std::string note_on(const IValue& answer, const at::Tensor& taken, LossKind loss
 // Finds single numbers by the ops that make them, because a tuple's element is chosen before any op runs.
 class Numbers {
  public:
-  explicit Numbers(const program::Body& body) { visit(body); }
+  explicit Numbers(const program::ProgramOrControlFlowBody& body) { visit(body); }
   bool has(Slot slot) const { return numbers_.count(slot) > 0; }
 
  private:
-  void visit(const program::Body& body) {
+  void visit(const program::ProgramOrControlFlowBody& body) {
     static const std::set<std::string> passes = {"aten::add", "aten::sub",   "aten::mul",     "aten::div", "aten::neg",
                                                  "aten::to",  "aten::clone", "aten::squeeze", "aten::add_"};
     for (const Op& op : body.ops) {
-      for (const program::Body& inner : op.bodies) visit(inner);
+      for (const program::ProgramOrControlFlowBody& inner : op.bodies) visit(inner);
       if (op.kind == program::Opcode::branch) visit_results(op);
       if (op.outputs.size() != 1) continue;
       const bool reduces = op.name.ends_with("_loss") || op.name == "aten::binary_cross_entropy" ||
@@ -177,7 +177,7 @@ class Numbers {
 
   void visit_results(const Op& branch) {
     for (size_t i = 0; i < branch.outputs.size(); ++i)
-      for (const program::Body& inner : branch.bodies)
+      for (const program::ProgramOrControlFlowBody& inner : branch.bodies)
         if (has(inner.outputs[i])) numbers_.insert(branch.outputs[i]);
   }
 
@@ -186,7 +186,7 @@ class Numbers {
 
 class Chooser {
  public:
-  Chooser(Emitter& emit, Program& program, LossKind loss)
+  Chooser(ProgramEmitter& emit, Program& program, LossKind loss)
       : emit_(emit), numbers_(program.body), loss_(loss), note_(program.answer_note) {}
 
   Value choose_from(const OutputTree& answer, const std::string& output) {
@@ -257,11 +257,11 @@ class Chooser {
       stack.clear();
       stack.emplace_back(taken);
     };
-    const Emitter::InRegion region(emit_, "loss", "loss");
+    const ProgramEmitter::InRegion region(emit_, "loss", "loss");
     return emit_.call({"memtune::output", &schema, run}, {answer}, 1)[0];
   }
 
-  Emitter& emit_;
+  ProgramEmitter& emit_;
   const Numbers numbers_;
   const LossKind loss_;
   const std::shared_ptr<std::string> note_;
@@ -271,7 +271,7 @@ class Chooser {
 
 }  // namespace
 
-Value chosen(Emitter& emit, Program& program, LossKind loss, const std::string& output) {
+Value chosen(ProgramEmitter& emit, Program& program, LossKind loss, const std::string& output) {
   program.answer_note = std::make_shared<std::string>();
   return Chooser(emit, program, loss).choose_from(program.answer, output);
 }

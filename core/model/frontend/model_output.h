@@ -8,8 +8,8 @@
 
 #include <string>
 
-#include "core/model/frontend/emitter.h"
 #include "core/model/frontend/loss.h"
+#include "core/model/frontend/program_emitter.h"
 #include "core/model/program/program.h"
 
 namespace memtune::frontend {
@@ -17,7 +17,7 @@ namespace memtune::frontend {
 // Emits the choice after the model. In a tuple with known elements the part is chosen now, and unused elements die when
 // they are made. In any other output it is chosen at run time. Throws UsageError, now or at run time, for a name that
 // the output does not have. Notes a choice among several candidates in `program.answer_note`.
-Value chosen(Emitter& emit, program::Program& program, LossKind loss, const std::string& output);
+Value chosen(ProgramEmitter& emit, program::Program& program, LossKind loss, const std::string& output);
 
 // The same for an existing output. Throws UsageError, which describes the output, if no part fits.
 at::Tensor choose(const c10::IValue& answer, LossKind loss, const std::string& output);

@@ -7,18 +7,18 @@ namespace {
 
 using c10::IValue;
 
-Value vector_of(Emitter& emit, Value tokens, Value places, int64_t width) {
+Value vector_of(ProgramEmitter& emit, Value tokens, Value places, int64_t width) {
   const Value each = emit.op("aten::unsqueeze", "", {emit.op("aten::unsqueeze", "", {places, -1}), 1});
   const Value wide = emit.op("aten::expand", "", {each, std::vector<int64_t>{-1, 1, width}});
   return emit.op("aten::squeeze", "dim", {emit.op("aten::gather", "", {tokens, 1, wide}), 1});
 }
 
-Value first_vector(Emitter& emit, Value tokens, Value mask, int64_t width) {
+Value first_vector(ProgramEmitter& emit, Value tokens, Value mask, int64_t width) {
   const Value numbers = emit.op("aten::to", "dtype", {mask, at::kInt});
   return vector_of(emit, tokens, emit.op("aten::argmax", "", {numbers, 1}), width);
 }
 
-Value last_vector(Emitter& emit, Value tokens, Value mask, Value length, int64_t width) {
+Value last_vector(ProgramEmitter& emit, Value tokens, Value mask, Value length, int64_t width) {
   const Values most =
       emit.op("aten::max", "dim", {emit.op("aten::flip", "", {mask, std::vector<int64_t>{1}}), 1, false}, 2);
   const Value none = emit.op("aten::eq", "Scalar", {most[0], 0});
@@ -30,7 +30,7 @@ Value last_vector(Emitter& emit, Value tokens, Value mask, Value length, int64_t
   return vector_of(emit, text, places, width);
 }
 
-Value mean_vector(Emitter& emit, Value tokens, Value mask) {
+Value mean_vector(ProgramEmitter& emit, Value tokens, Value mask) {
   const Value text = emit.op("aten::type_as", "", {emit.op("aten::unsqueeze", "", {mask, -1}), tokens});
   const auto sum = [&](Value x) {
     return emit.op("aten::sum", "dim_IntList", {x, std::vector<int64_t>{1}, false, at::kFloat});
@@ -42,22 +42,23 @@ Value mean_vector(Emitter& emit, Value tokens, Value mask) {
 
 }  // namespace
 
-Value pooled(Emitter& emit, Value tokens, Value mask, Value length, int64_t width, model::Pooling pooling) {
-  const Emitter::InRegion region(emit, "pooling", "Pooling");
-  if (pooling == model::Pooling::mean) return mean_vector(emit, tokens, mask);
-  if (pooling == model::Pooling::first) return first_vector(emit, tokens, mask, width);
+Value pooled(ProgramEmitter& emit, Value tokens, Value mask, Value length, int64_t width,
+             model::SentencePoolingMethod pooling) {
+  const ProgramEmitter::InRegion region(emit, "pooling", "Pooling");
+  if (pooling == model::SentencePoolingMethod::mean) return mean_vector(emit, tokens, mask);
+  if (pooling == model::SentencePoolingMethod::first) return first_vector(emit, tokens, mask, width);
   return last_vector(emit, tokens, mask, length, width);
 }
 
-Value unit_length(Emitter& emit, Value rows) {
+Value unit_length(ProgramEmitter& emit, Value rows) {
   const Value length = emit.op("aten::linalg_vector_norm", "", {rows, 2, std::vector<int64_t>{-1}, true});
   const Value least = emit.op("aten::clamp_min", "", {length, 1e-12});
   return emit.op("aten::div", "Tensor", {rows, emit.op("aten::expand_as", "", {least, rows})});
 }
 
-Value ranking_loss(Emitter& emit, Value anchors, Value positives, c10::Device device) {
+Value ranking_loss(ProgramEmitter& emit, Value anchors, Value positives, c10::Device device) {
   constexpr double kScale = 20;
-  const Emitter::InRegion region(emit, "loss", "loss");
+  const ProgramEmitter::InRegion region(emit, "loss", "loss");
   const c10::TypePtr indices = c10::ListType::create(c10::OptionalType::ofTensor());
   const auto joined = [&](Value x, int64_t dimension) {
     return emit.op("aten::cat", "", {emit.list(c10::ListType::ofTensors(), {x}), dimension});

@@ -26,7 +26,7 @@ struct VocabularyLayer {
 };
 
 // In float32. `tanh` receives what the backward of the cap needs.
-at::Tensor scaled(const at::Tensor& logits, const LogitScaling& scaling, at::Tensor* tanh = nullptr) {
+at::Tensor scaled(const at::Tensor& logits, const LogitScaleAndSoftcap& scaling, at::Tensor* tanh = nullptr) {
   at::Tensor z = logits.to(at::kFloat);
   if (scaling.scale != 1) z = z.mul(scaling.scale);
   if (!scaling.softcap) return z;
@@ -64,8 +64,8 @@ void for_each_tile(const at::Tensor& hidden, const VocabularyLayer& layer, const
   });
 }
 
-device::LogitTile tile_of(const at::Tensor& logits, const LogitScaling& scaling, const at::Tensor& targets,
-                          int64_t first_column) {
+device::CrossEntropyLogitTile tile_of(const at::Tensor& logits, const LogitScaleAndSoftcap& scaling,
+                                      const at::Tensor& targets, int64_t first_column) {
   return {.logits = logits.data_ptr(),
           .type = device::kernel_dtype(logits.scalar_type()),
           .rows = logits.size(0),
@@ -97,7 +97,7 @@ struct Statistics {
   }
 
   // The same for a whole tile, by a kernel.
-  void add(const device::CudaKernelTable& kernels, const Range& rows, const device::LogitTile& tile) const {
+  void add(const device::CudaKernelTable& kernels, const Range& rows, const device::CrossEntropyLogitTile& tile) const {
     kernels.fold_logits(
         tile,
         {rows.of(largest).data_ptr<float>(), rows.of(sum).data_ptr<float>(), rows.of(at_target).data_ptr<float>()},
@@ -108,7 +108,7 @@ struct Statistics {
 };
 
 // Overwrites a tile's logits with the gradients of the log probabilities of `targets`, times `outer`.
-void differentiate(const at::Tensor& logits, const LogitScaling& scaling, const at::Tensor& targets,
+void differentiate(const at::Tensor& logits, const LogitScaleAndSoftcap& scaling, const at::Tensor& targets,
                    int64_t first_column, const at::Tensor& normalizers, const at::Tensor& outer) {
   if (const auto* kernels = device::kernels_for(logits.device(), logits.scalar_type()))
     return kernels->differentiate_logits(tile_of(logits, scaling, targets, first_column),
@@ -138,7 +138,7 @@ class LogProbsNode : public torch::autograd::Function<LogProbsNode> {
  public:
   static at::Tensor forward(AutogradContext* context, const at::Tensor& hidden, const at::Tensor& weight,
                             const std::optional<at::Tensor>& bias, const at::Tensor& targets, at::ScalarType type,
-                            const LogitScaling& scaling) {
+                            const LogitScaleAndSoftcap& scaling) {
     const at::AutoDispatchBelowADInplaceOrView below;
     const VocabularyLayer layer{weight, bias.value_or(at::Tensor()), type};
     const Statistics statistics(targets);
@@ -164,7 +164,7 @@ class LogProbsNode : public torch::autograd::Function<LogProbsNode> {
     const variable_list saved = context->get_saved_variables();
     const at::Tensor &hidden = saved[0], &targets = saved[3], &normalizer = saved[4];
     const VocabularyLayer layer{saved[1], saved[2], static_cast<at::ScalarType>(context->saved_data["type"].toInt())};
-    const LogitScaling scaling = scaling_of(*context);
+    const LogitScaleAndSoftcap scaling = scaling_of(*context);
     const at::Tensor scales = outer[0].to(at::kFloat).contiguous();
     const auto zeros = [&](size_t i, const at::Tensor& like) {
       return context->needs_input_grad(i) ? at::zeros(like.sizes(), like.options().dtype(at::kFloat)) : at::Tensor();
@@ -187,7 +187,7 @@ class LogProbsNode : public torch::autograd::Function<LogProbsNode> {
   }
 
  private:
-  static LogitScaling scaling_of(AutogradContext& context) {
+  static LogitScaleAndSoftcap scaling_of(AutogradContext& context) {
     const auto cap = context.saved_data.find("softcap");
     return {context.saved_data["scale"].toDouble(),
             cap == context.saved_data.end() ? std::nullopt : std::optional(cap->second.toDouble())};
@@ -197,7 +197,7 @@ class LogProbsNode : public torch::autograd::Function<LogProbsNode> {
 }  // namespace
 
 at::Tensor chunked_log_probs(const at::Tensor& hidden, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
-                             const at::Tensor& labels, const LogitScaling& scaling) {
+                             const at::Tensor& labels, const LogitScaleAndSoftcap& scaling) {
   const c10::DeviceType device = hidden.device().type();
   const AutocastState autocast = AutocastState::now(device);
   const at::ScalarType type = autocast.enabled ? autocast.dtype : hidden.scalar_type();

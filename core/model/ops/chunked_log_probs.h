@@ -10,7 +10,7 @@
 namespace memtune::ops {
 
 // What a model does to its logits: z * scale, then softcap * tanh(z / softcap) if there is one.
-struct LogitScaling {
+struct LogitScaleAndSoftcap {
   double scale = 1;
   std::optional<double> softcap;
 };
@@ -19,6 +19,6 @@ struct LogitScaling {
 // length, width], weight [vocabulary, width], bias [vocabulary], labels int64 [rows, length]. On CUDA the tiles leave
 // out ignored labels; elsewhere they hold all. Under autocast, the layer computes in the autocast dtype.
 at::Tensor chunked_log_probs(const at::Tensor& hidden, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
-                             const at::Tensor& labels, const LogitScaling& scaling = {});
+                             const at::Tensor& labels, const LogitScaleAndSoftcap& scaling = {});
 
 }  // namespace memtune::ops

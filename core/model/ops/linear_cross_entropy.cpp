@@ -20,7 +20,7 @@ namespace {
 
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
-using StepKind = LogitTransform::Kind;
+using StepKind = LogitElementwiseOperation::Kind;
 
 int64_t divided_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -43,10 +43,10 @@ Gradients make_gradients(const at::Tensor& hidden, const Layer& layer, const std
 // One chunk of tokens: forward and backward through layer and loss.
 class Chunk {
  public:
-  Chunk(at::Tensor hidden, const Layer& layer, at::Tensor labels, const std::vector<LogitTransform>& steps)
+  Chunk(at::Tensor hidden, const Layer& layer, at::Tensor labels, const std::vector<LogitElementwiseOperation>& steps)
       : hidden_(std::move(hidden)), layer_(layer), labels_(std::move(labels)), steps_(steps) {
     at::Tensor logits = at::linear(hidden_, layer_.weight, layer_.bias);
-    for (const LogitTransform& step : steps_) logits = forward(step, logits);
+    for (const LogitElementwiseOperation& step : steps_) logits = forward(step, logits);
     dtypes_.push_back(logits.scalar_type());
     logits = logits.to(at::kFloat);
     log_probabilities_ = at::_log_softmax(logits, 1, /*half_to_float=*/false);
@@ -69,7 +69,7 @@ class Chunk {
   }
 
  private:
-  at::Tensor forward(const LogitTransform& step, const at::Tensor& x) {
+  at::Tensor forward(const LogitElementwiseOperation& step, const at::Tensor& x) {
     dtypes_.push_back(x.scalar_type());
     if (step.kind == StepKind::multiply) return x.mul(step.factor);
     if (step.kind == StepKind::divide) return x.div(step.factor);
@@ -77,7 +77,7 @@ class Chunk {
     return tanhs_.emplace_back(x.tanh());
   }
 
-  at::Tensor backward(const LogitTransform& step, const at::Tensor& gradient) {
+  at::Tensor backward(const LogitElementwiseOperation& step, const at::Tensor& gradient) {
     if (step.kind == StepKind::multiply) return gradient.mul(step.factor);
     if (step.kind == StepKind::divide) return gradient.div(step.factor);
     if (step.kind == StepKind::to_float) return gradient;
@@ -105,7 +105,7 @@ class Chunk {
   at::Tensor hidden_;
   const Layer& layer_;
   at::Tensor labels_;
-  const std::vector<LogitTransform>& steps_;
+  const std::vector<LogitElementwiseOperation>& steps_;
   std::vector<at::ScalarType> dtypes_;  // input dtype of each step, then of the loss
   std::vector<at::Tensor> tanhs_;
   at::Tensor log_probabilities_;

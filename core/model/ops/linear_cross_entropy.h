@@ -18,14 +18,14 @@ namespace memtune::ops {
 inline constexpr int64_t kIgnoredLabel = -100;  // default of cross_entropy_loss
 
 // An operation on the logits between the layer and the loss.
-struct LogitTransform {
+struct LogitElementwiseOperation {
   enum class Kind { multiply, divide, tanh, to_float } kind;
   double factor = 1;  // for multiply and divide
 };
 
 struct LinearCrossEntropyOptions {
   int64_t chunks = 0;  // 0: fused, in chunks of Liger's size
-  std::vector<LogitTransform> steps;
+  std::vector<LogitElementwiseOperation> steps;
 };
 
 // Returns a float32 scalar on the device of the inputs. Shapes: hidden [tokens, width], weight [vocabulary, width],

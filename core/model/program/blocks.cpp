@@ -21,10 +21,10 @@ constexpr double kMaxStage = 0.6;
 constexpr double kMinCover = 1.0 / 3;
 
 template <typename Visit>
-void visit_ops(const Body& body, const Visit& visit) {
+void visit_ops(const ProgramOrControlFlowBody& body, const Visit& visit) {
   for (const Op& op : body.ops) {
     visit(op);
-    for (const Body& inner : op.bodies) visit_ops(inner, visit);
+    for (const ProgramOrControlFlowBody& inner : op.bodies) visit_ops(inner, visit);
   }
 }
 
@@ -62,14 +62,14 @@ class ChainPlanningProblem {
   }
   bool is_reached(Slot slot) const { return reached_.count(slot) > 0; }
 
-  void visit(const Body& body) {
+  void visit(const ProgramOrControlFlowBody& body) {
     for (const Op& op : body.ops) {
       if (reaches_) return;
       const bool reads =
           std::any_of(op.inputs.begin(), op.inputs.end(), [this](Slot slot) { return is_reached(slot); });
       reaches_ = reads && inside(op.region, to_);
       if (reads || inside(op.region, from_)) reach(op);
-      for (const Body& inner : op.bodies) visit_inner(op, inner);
+      for (const ProgramOrControlFlowBody& inner : op.bodies) visit_inner(op, inner);
     }
   }
 
@@ -80,7 +80,7 @@ class ChainPlanningProblem {
       if (op.writes[i]) reached_.insert(op.inputs[i]);
   }
 
-  void visit_inner(const Op& op, const Body& inner) {
+  void visit_inner(const Op& op, const ProgramOrControlFlowBody& inner) {
     visit(inner);
     if (std::any_of(inner.outputs.begin(), inner.outputs.end(), [this](Slot slot) { return is_reached(slot); }))
       reached_.insert(op.outputs.begin(), op.outputs.end());

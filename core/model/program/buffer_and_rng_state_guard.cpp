@@ -7,7 +7,7 @@
 
 namespace memtune::program {
 
-BufferAndRngStateGuard::BufferAndRngStateGuard(const ModelState& state, c10::Device device) {
+BufferAndRngStateGuard::BufferAndRngStateGuard(const ModelParametersAndBuffers& state, c10::Device device) {
   at::NoGradGuard no_grad;
   std::unordered_set<const void*> seen;  // includes parameters from the start: a run does not write to them
   for (const auto& [name, parameter] : state.parameters) seen.insert(parameter.unsafeGetTensorImpl());

@@ -11,7 +11,7 @@ namespace memtune::program {
 class BufferAndRngStateGuard {
  public:
   // Copies every tensor of the state except parameters, and the generator states of the CPU and `device`.
-  BufferAndRngStateGuard(const ModelState& state, c10::Device device);
+  BufferAndRngStateGuard(const ModelParametersAndBuffers& state, c10::Device device);
   // Restores all copies. Does not throw.
   ~BufferAndRngStateGuard();
   BufferAndRngStateGuard(const BufferAndRngStateGuard&) = delete;

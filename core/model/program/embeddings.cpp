@@ -11,11 +11,11 @@ class Tables {
   std::unordered_set<const void*> take() { return std::move(found_); }
 
  private:
-  void look(const Body& body) {
+  void look(const ProgramOrControlFlowBody& body) {
     for (const Op& op : body.ops) {
       if (op.kind == Opcode::get_attribute && op.object) held_[op.outputs[0]] = op.object->getAttr(op.attribute);
       if (op.kind == Opcode::call && op.name == "aten::embedding") add(op.inputs[0]);
-      for (const Body& inner : op.bodies) look(inner);
+      for (const ProgramOrControlFlowBody& inner : op.bodies) look(inner);
     }
   }
 

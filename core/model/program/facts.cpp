@@ -75,7 +75,7 @@ class FactsBuilder {
     for (size_t i = 0; i < op.bodies.size(); ++i) own_body(op, op.bodies[i]);
   }
 
-  void own_body(const Op& op, const Body& body) {
+  void own_body(const Op& op, const ProgramOrControlFlowBody& body) {
     bool is_loop = op.kind == Opcode::loop;
     for (size_t i = 1; is_loop && i < body.inputs.size(); ++i) pass(op.inputs[i + 1], body.inputs[i]);
     for (const Op& inner : body.ops) add(inner);

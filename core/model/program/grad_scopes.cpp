@@ -9,14 +9,14 @@ class Scopes {
   std::unordered_set<const Op*> take() { return std::move(without_); }
 
  private:
-  void visit(const Body& body, bool gradients) {
+  void visit(const ProgramOrControlFlowBody& body, bool gradients) {
     std::vector<bool> scopes = {gradients};
     for (const Op& op : body.ops) {
       if (op.kind == Opcode::enter_grad_mode) scopes.push_back(is_on(op));
       if (op.kind == Opcode::enter_autocast) scopes.push_back(scopes.back());
       if (!scopes.back()) without_.insert(&op);
       if (op.kind == Opcode::leave) scopes.pop_back();
-      for (const Body& inner : op.bodies) visit(inner, scopes.back());
+      for (const ProgramOrControlFlowBody& inner : op.bodies) visit(inner, scopes.back());
     }
   }
 

@@ -34,7 +34,8 @@ void Interpreter::clear() {
   while (!entered_.empty()) entered_.pop_back();  // last in, first out
 }
 
-void Interpreter::run_body(const Body& body, std::vector<IValue> inputs, std::vector<IValue>& outputs) {
+void Interpreter::run_body(const ProgramOrControlFlowBody& body, std::vector<IValue> inputs,
+                           std::vector<IValue>& outputs) {
   for (size_t i = 0; i < body.inputs.size(); ++i) environment_[body.inputs[i]] = std::move(inputs.at(i));
   for (Slot slot : body.dead_at_entry) environment_[slot] = IValue();
   for (const Op& op : body.ops) run_op(op);
@@ -76,7 +77,7 @@ void Interpreter::run_op(const Op& op) {
 
 void Interpreter::run_branch(const Op& op) {
   take_inputs(op);
-  const Body& body = op.bodies[stack_.back().toBool() ? 0 : 1];
+  const ProgramOrControlFlowBody& body = op.bodies[stack_.back().toBool() ? 0 : 1];
   stack_.clear();
   std::vector<IValue> outputs;
   run_body(body, {}, outputs);

@@ -12,7 +12,7 @@ class Liveness {
   explicit Liveness(const Program& program) : is_constant_(program.is_constant) {}
 
   // `live`: slots needed after the body. Returns the slots needed at the body's entry.
-  Slots walk(Body& body, Slots live) {
+  Slots walk(ProgramOrControlFlowBody& body, Slots live) {
     body.output_last_use.assign(body.outputs.size(), false);
     body.dead_at_entry.clear();
     for (size_t i = body.outputs.size(); i-- > 0;)
@@ -47,7 +47,7 @@ class Liveness {
   void walk_branch(Op& op, Slots& live) {
     std::vector<Slots> at_entry;
     Slots all;
-    for (Body& body : op.bodies) {
+    for (ProgramOrControlFlowBody& body : op.bodies) {
       at_entry.push_back(walk(body, live));
       all.insert(at_entry.back().begin(), at_entry.back().end());
     }
@@ -59,7 +59,7 @@ class Liveness {
 
   // The body may run again, so values that it reads from outside live until the loop ends.
   void walk_loop(Op& op, Slots& live) {
-    Body probe = op.bodies[0];
+    ProgramOrControlFlowBody probe = op.bodies[0];
     Slots captured = Liveness(*this).walk(probe, {});
     Slots inside = live;
     inside.insert(captured.begin(), captured.end());

@@ -56,7 +56,7 @@ void describe_aliases(Op& op, const c10::FunctionSchema& schema) {
 void describe(Op& op, const c10::FunctionSchema& schema) {
   op.vararg = schema.is_vararg();
   describe_aliases(op, schema);
-  const plan::OpTraits& traits = plan::traits_of(op.name);
+  const plan::OperatorClassAndArgumentRoles& traits = plan::traits_of(op.name);
   op.op_class = traits.op_class == OpClass::unknown ? by_schema(schema, op.handle) : traits.op_class;
   if (knows_no_tensors(schema) && traits.op_class != OpClass::collective) op.op_class = OpClass::host;
   op.random = traits.random || (op.handle && op.handle->hasTag(at::Tag::nondeterministic_seeded));

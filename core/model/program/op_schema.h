@@ -1,5 +1,6 @@
-// Classifies an op and its effects on arguments by its schema and the table of ops (core/plan/facts/op_traits.h).
-// The dispatcher's tags classify ops that the table does not have.
+// Classifies an op and its effects on arguments by its schema and the table of ops
+// (core/plan/facts/operator_class_and_argument_roles.h). The dispatcher's tags classify ops that the table does not
+// have.
 #pragma once
 
 #include "core/model/program/program.h"

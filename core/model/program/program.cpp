@@ -4,7 +4,7 @@ namespace memtune::program {
 
 std::vector<std::string> input_names(const Program& program) {
   std::vector<std::string> names;
-  for (const ProgramInput& input : program.inputs) names.push_back(input.name);
+  for (const ModelOrLossInputDeclaration& input : program.inputs) names.push_back(input.name);
   return names;
 }
 

@@ -16,7 +16,7 @@
 
 #include "core/model/program/state.h"
 #include "core/model/pt2/input_tensor_description.h"
-#include "core/plan/facts/op_traits.h"
+#include "core/plan/facts/operator_class_and_argument_roles.h"
 
 namespace memtune::program {
 
@@ -30,7 +30,7 @@ struct ModuleCallRegion {
   int parent = -1;
 };
 
-struct Body;
+struct ProgramOrControlFlowBody;
 
 enum class Opcode {
   call,           // an operator, by Op::run
@@ -67,7 +67,7 @@ struct Op {
   bool returns_alias = false;                 // an output aliases an argument or something that it contains
   bool random = false;                        // draws from the device's generator
   plan::OpClass op_class = plan::OpClass::host;
-  std::vector<int> updates_statistics;  // see plan::OpTraits
+  std::vector<int> updates_statistics;  // see plan::OperatorClassAndArgumentRoles
 
   c10::TypePtr type;                               // list, dict, create_object: type of the result
   std::vector<c10::TypePtr> types;                 // is_instance: any of these
@@ -76,12 +76,12 @@ struct Op {
   int64_t index = 0;                               // tuple_index
 
   std::vector<Slot> inputs, outputs;
-  std::vector<bool> last_use;  // inputs[i] dies here, so it is moved
-  std::vector<Slot> dead;      // slots that die after the op (unused outputs, captures)
-  std::vector<Body> bodies;    // branch: then, else; loop: one body
+  std::vector<bool> last_use;                    // inputs[i] dies here, so it is moved
+  std::vector<Slot> dead;                        // slots that die after the op (unused outputs, captures)
+  std::vector<ProgramOrControlFlowBody> bodies;  // branch: then, else; loop: one body
 };
 
-struct Body {
+struct ProgramOrControlFlowBody {
   std::vector<Slot> inputs;
   std::vector<Op> ops;
   std::vector<Slot> outputs;
@@ -89,7 +89,7 @@ struct Body {
   std::vector<Slot> dead_at_entry;    // outer slots that only the other branch uses
 };
 
-struct ProgramInput {
+struct ModelOrLossInputDeclaration {
   std::string name;
   bool optional = false;                                        // None if not given
   bool of_model = true;                                         // false: only the loss uses it
@@ -106,11 +106,11 @@ struct OutputTree {
 
 struct Program {
   std::string kind;  // "scripted" | "traced" | "exported" | "profile" | "config"
-  ModelState state;
-  Body body;
-  std::vector<ProgramInput> inputs;    // in the order of body.inputs
-  OutputTree answer;                   // of the model, before any loss
-  std::vector<c10::IValue> constants;  // by slot; None if the slot is not a constant
+  ModelParametersAndBuffers state;
+  ProgramOrControlFlowBody body;
+  std::vector<ModelOrLossInputDeclaration> inputs;  // in the order of body.inputs
+  OutputTree answer;                                // of the model, before any loss
+  std::vector<c10::IValue> constants;               // by slot; None if the slot is not a constant
   std::vector<bool> is_constant;
   std::vector<ModuleCallRegion> regions;
   bool has_head = true;                                 // its last linear layer gives logits or scores

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/model/program/host_weights.h"
+#include "core/model/program/host_weights_while_model_loads.h"
 
 namespace memtune::program {
 
@@ -28,13 +28,14 @@ struct LocalParameterShards {
   std::vector<ParameterShard> pieces;  // this rank's; a parameter may have none
 };
 
-struct ModelState {
+struct ModelParametersAndBuffers {
   NamedTensors parameters;  // tied ones once, in a stable order; those that require grad are trained
   NamedTensors buffers;     // empty if there is an object, which may replace its buffers while it runs
   std::vector<std::pair<std::string, std::string>> ties;      // another name of a tied parameter, and its listed name
   c10::IValue object;                                         // None: no op reads attributes
   std::optional<LocalParameterShards> shards = std::nullopt;  // nullopt: not sharded
-  std::shared_ptr<HostWeights> host_weights = nullptr;        // has bytes of parameters; null: they are on their device
+  std::shared_ptr<HostWeightsWhileModelLoads> host_weights =
+      nullptr;           // has bytes of parameters; null: they are on their device
   bool adapted = false;  // frozen parameters belong to another file; saved states omit them
 };
 

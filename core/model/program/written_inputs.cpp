@@ -18,7 +18,7 @@ class WrittenInputs {
   std::vector<bool> written() && { return std::move(written_); }
 
  private:
-  void visit(const Body& body) {
+  void visit(const ProgramOrControlFlowBody& body) {
     for (const Op& op : body.ops) visit(op);
   }
 
@@ -32,7 +32,7 @@ class WrittenInputs {
         for (const Slot output : op.outputs) hand_on(op.inputs[i], output);
     }
     for (size_t i = 0; is_loop && i < op.outputs.size(); ++i) hand_on(op.inputs[i + 2], op.outputs[i]);
-    for (const Body& body : op.bodies) {
+    for (const ProgramOrControlFlowBody& body : op.bodies) {
       for (size_t i = 1; is_loop && i < body.inputs.size(); ++i) hand_on(op.inputs[i + 1], body.inputs[i]);
       visit(body);
       for (size_t i = 0; i < op.outputs.size(); ++i) hand_on(body.outputs[i + (is_loop ? 1 : 0)], op.outputs[i]);

@@ -30,7 +30,7 @@ class Pt2Archive {
   };
   const Place& find(const std::string& record) const;
 
-  InputFile file_;
+  RandomAccessFileReader file_;
   std::map<std::string, Place> records_;  // by name, without the common top folder
 };
 

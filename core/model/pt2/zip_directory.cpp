@@ -62,7 +62,7 @@ void widen(const std::string& text, size_t at, size_t end, ZipRecord& record) {
 
 }  // namespace
 
-ZipByteSource zip_bytes(const InputFile& file) {
+ZipByteSource zip_bytes(const RandomAccessFileReader& file) {
   return {static_cast<uint64_t>(file.size()),
           [&file](char* data, int64_t bytes, int64_t offset) { file.read(data, bytes, offset); }};
 }

@@ -26,7 +26,7 @@ struct ZipByteSource {
   uint64_t size = 0;
   std::function<void(char* data, int64_t bytes, int64_t offset)> read;
 };
-ZipByteSource zip_bytes(const InputFile& file);  // the file or text must outlive the result
+ZipByteSource zip_bytes(const RandomAccessFileReader& file);  // the file or text must outlive the result
 ZipByteSource zip_bytes(const std::string_view& text);
 
 // All records; they may overlap. Returns nothing if the directory is missing or invalid. Throws IoError if reading

@@ -75,8 +75,8 @@ at::Tensor unpack_int8(const Int8Weight& packed, at::ScalarType type) {
   return packed.numbers.to(type).mul_(packed.largest.unsqueeze(1).mul(1.0 / kLargest));
 }
 
-Int8OutputAndOutliers multiply_int8(const at::Tensor& inputs, const Int8Weight& weight,
-                                    const std::optional<at::Tensor>& bias) {
+Int8MatmulOutputAndOutlierColumns multiply_int8(const at::Tensor& inputs, const Int8Weight& weight,
+                                                const std::optional<at::Tensor>& bias) {
   const at::Tensor halves = inputs.to(at::kHalf);
   const at::Tensor columns = (halves.abs() >= kOutlier).any(0).nonzero().view(-1);
   const Int8Weight rounded = round_rows(halves, kOutlier);

@@ -21,14 +21,14 @@ at::Tensor unpack_int8(const Int8Weight& packed, at::ScalarType type);
 // Input columns with a magnitude of at least this are not quantized; transformers' default llm_int8_threshold.
 inline constexpr double kOutlier = 6.0;
 
-struct Int8OutputAndOutliers {
+struct Int8MatmulOutputAndOutlierColumns {
   at::Tensor output;    // [rows, weight's rows], dtype of the inputs
   at::Tensor outliers;  // input columns that were not quantized; empty: none
 };
 
 // Returns inputs @ weight^T + bias, as bitsandbytes computes it on devices with int8 units: the rows of `inputs`, a
 // matrix, are quantized to 8 bits too. Synchronizes with the device to get the number of outlier columns.
-Int8OutputAndOutliers multiply_int8(const at::Tensor& inputs, const Int8Weight& weight,
-                                    const std::optional<at::Tensor>& bias);
+Int8MatmulOutputAndOutlierColumns multiply_int8(const at::Tensor& inputs, const Int8Weight& weight,
+                                                const std::optional<at::Tensor>& bias);
 
 }  // namespace memtune::quantized

@@ -43,7 +43,7 @@ struct Linear8Bit : torch::autograd::Function<Linear8Bit> {
  private:
   static at::Tensor by_int8(AutogradContext* context, const at::Tensor& input, const Int8Weight& weight,
                             const std::optional<at::Tensor>& bias) {
-    const Int8OutputAndOutliers product = multiply_int8(input.reshape({-1, input.size(-1)}), weight, bias);
+    const Int8MatmulOutputAndOutlierColumns product = multiply_int8(input.reshape({-1, input.size(-1)}), weight, bias);
     context->save_for_backward({input, product.outliers});
     std::vector<int64_t> shape = input.sizes().vec();
     shape.back() = weight.numbers.size(0);

@@ -15,7 +15,7 @@ constexpr const char* kMetadata = "__metadata__";
 constexpr size_t kMaxEntries = 100'000, kMaxDimensions = 64;
 
 json parse_text(const std::string& text) try {
-  json header = parse_json(text, DuplicateKeyPolicy::refused);
+  json header = parse_json(text, JsonDuplicateKeyPolicy::refused);
   if (!header.is_object()) throw MalformedFileError("its header is no JSON object");
   return header;
 } catch (const json::parse_error&) {

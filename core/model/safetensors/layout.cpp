@@ -6,10 +6,10 @@
 
 namespace memtune::safetensors {
 
-std::vector<TensorEntry> lay_out(std::span<const TensorSpec> tensors) {
+std::vector<TensorEntry> lay_out(std::span<const TensorNameDtypeAndShape> tensors) {
   std::vector<TensorEntry> entries;
   std::set<std::string> names{"__metadata__"};
-  for (const TensorSpec& spec : tensors) {
+  for (const TensorNameDtypeAndShape& spec : tensors) {
     if (!names.insert(spec.name).second) throw MalformedFileError("'" + spec.name + "' is there twice");
     entries.push_back({spec.name, spec.dtype, spec.shape, 0, bytes_of(spec.name, spec.dtype, spec.shape)});
   }

@@ -10,7 +10,7 @@
 
 namespace memtune::safetensors {
 
-struct TensorSpec {
+struct TensorNameDtypeAndShape {
   std::string name;
   Dtype dtype = Dtype::f32;
   std::vector<int64_t> shape;
@@ -18,7 +18,7 @@ struct TensorSpec {
 
 // Entries in data order: widest element types first, so that every tensor is aligned, otherwise in the given order.
 // Throws Malformed for repeated or reserved names and for invalid shapes.
-std::vector<TensorEntry> lay_out(std::span<const TensorSpec> tensors);
+std::vector<TensorEntry> lay_out(std::span<const TensorNameDtypeAndShape> tensors);
 
 inline int64_t data_bytes_of(const std::vector<TensorEntry>& entries) {
   return entries.empty() ? 0 : entries.back().end;

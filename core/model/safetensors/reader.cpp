@@ -3,8 +3,8 @@
 namespace memtune::safetensors {
 namespace {
 
-InputFile open(const std::filesystem::path& path, FileSystem& system) try {
-  return InputFile(path, system);
+RandomAccessFileReader open(const std::filesystem::path& path, FileSystem& system) try {
+  return RandomAccessFileReader(path, system);
 } catch (const IoError& error) {
   throw UsageError(error.what());
 }

@@ -26,7 +26,7 @@ class Reader {
  private:
   void read_header();
 
-  InputFile file_;
+  RandomAccessFileReader file_;
   int64_t data_ = 0;  // offset of the data
   Header header_;
 };

@@ -29,7 +29,7 @@ uint64_t number(std::string_view bytes, size_t at, size_t size) {
   return value;
 }
 
-std::string part(const InputFile& file, uint64_t begin, uint64_t most) {
+std::string part(const RandomAccessFileReader& file, uint64_t begin, uint64_t most) {
   const auto size = static_cast<uint64_t>(file.size());
   if (begin >= size) return "";
   std::string bytes(std::min(most, size - begin), '\0');
@@ -38,7 +38,7 @@ std::string part(const InputFile& file, uint64_t begin, uint64_t most) {
 }
 
 // A pickled module names fields of torch.nn.Module. A state_dict holds tensors only.
-bool holds_module(const InputFile& file, const ZipRecord& pickle) {
+bool holds_module(const RandomAccessFileReader& file, const ZipRecord& pickle) {
   const std::string text = part(file, pickle.offset, std::min<uint64_t>(pickle.stored_bytes, 1 << 20) + 1024);
   return text.find("_modules") != std::string::npos && text.find("_parameters") != std::string::npos;
 }
@@ -53,7 +53,7 @@ std::string unpacks_to(const std::vector<ZipRecord>& records, int64_t file_bytes
   return "its " + format_bytes(file_bytes) + " unpack to " + format_bytes(static_cast<int64_t>(sum));
 }
 
-std::string archive(const InputFile& file, DetectedModelFormat& found) {
+std::string archive(const RandomAccessFileReader& file, DetectedModelFormat& found) {
   const auto records = read_zip_directory(zip_bytes(file));
   if (!records) return "it is damaged or cut off: the archive's directory is missing or invalid";
   const ZipRecord* pickle = nullptr;
@@ -103,7 +103,7 @@ std::string look(const fs::path& path, DetectedModelFormat& found, const std::st
   }
   if (const std::string other = other_than_file(path); !other.empty())
     return what + " is " + other + "; a regular file is needed";
-  const InputFile file(path);
+  const RandomAccessFileReader file(path);
   if (file.size() == 0) return "it is empty";
   const std::string start = part(file, 0, kStart);
   if (start.starts_with("PK\3\4")) return archive(file, found);

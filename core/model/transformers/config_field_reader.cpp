@@ -100,7 +100,7 @@ int64_t ConfigFieldReader::size(const char* field, int64_t most) {
   return value;
 }
 
-bool ConfigFieldReader::chosen(const ConfigFlag& choice) {
+bool ConfigFieldReader::chosen(const BooleanConfigFieldWithDefault& choice) {
   bool value = choice.otherwise;
   if (*choice.field) object_.read(choice.field, value);
   return value;

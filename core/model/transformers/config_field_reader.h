@@ -36,7 +36,7 @@ class ConfigFieldReader {
 
   // A required size, at least 1.
   int64_t size(const char* field, int64_t most = kMaxSize);
-  bool chosen(const ConfigFlag& choice);
+  bool chosen(const BooleanConfigFieldWithDefault& choice);
   // From 0 to below 1. Returns the family's default if `field` is missing, 0 if it is "".
   double dropout(const char* field);
 

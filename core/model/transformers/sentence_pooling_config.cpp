@@ -22,7 +22,7 @@ constexpr char kModules[] = "modules.json";
 }
 
 // Older files have a truth value for each way of pooling.
-Pooling read_pooling(const fs::path& path) {
+SentencePoolingMethod read_pooling(const fs::path& path) {
   const std::string name = path.parent_path().filename().string() + "/" + path.filename().string();
   const nlohmann::json json = parse_json_object(name, read_file(path));
   JsonObjectReader object(json, name);
@@ -42,9 +42,9 @@ Pooling read_pooling(const fs::path& path) {
       object.read(field, chosen);
       if (chosen) ways.emplace_back(way);
     }
-  if (ways.empty() || ways == std::vector<std::string>{"mean"}) return Pooling::mean;
-  if (ways == std::vector<std::string>{"cls"}) return Pooling::first;
-  if (ways == std::vector<std::string>{"lasttoken"}) return Pooling::last;
+  if (ways.empty() || ways == std::vector<std::string>{"mean"}) return SentencePoolingMethod::mean;
+  if (ways == std::vector<std::string>{"cls"}) return SentencePoolingMethod::first;
+  if (ways == std::vector<std::string>{"lasttoken"}) return SentencePoolingMethod::last;
   refuse(name, "pooling by " + (ways.size() > 1 ? "several ways" : ways.front()));
 }
 
@@ -52,7 +52,7 @@ Pooling read_pooling(const fs::path& path) {
 
 SentencePoolingConfig read_sentence_modules(const fs::path& config, const TransformersConfig& model) {
   SentencePoolingConfig result;
-  if (model.class_name.ends_with("ForCausalLM")) result.pooling = Pooling::last;
+  if (model.class_name.ends_with("ForCausalLM")) result.pooling = SentencePoolingMethod::last;
   const fs::path folder = config.parent_path();
   if (config.empty() || !fs::exists(folder / kModules)) return result;
   const nlohmann::json modules =

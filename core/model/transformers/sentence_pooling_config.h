@@ -7,10 +7,10 @@
 
 namespace memtune::model {
 
-enum class Pooling { mean, first, last };  // over the tokens of a text; first, last: one token of it
+enum class SentencePoolingMethod { mean, first, last };  // over the tokens of a text; first, last: one token of it
 
 struct SentencePoolingConfig {
-  Pooling pooling = Pooling::mean;
+  SentencePoolingMethod pooling = SentencePoolingMethod::mean;
   bool normalized = false;  // embeddings have length one
 };
 

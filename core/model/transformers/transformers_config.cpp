@@ -379,9 +379,10 @@ class ConfigReader {
     if (const char* const field = family_.fields.positions; *field) {
       config_.positions = fields_.size(field);
       limit(config_.positions);
-    } else if (!family_.state_space && family_.table == PositionEncoding::none) {
+    } else if (!family_.state_space && family_.table == OlderDecoderPositionEncoding::none) {
       int64_t width = config_.latent ? config_.latent->rotated : config_.head_width, full = width;
-      for (const LayerConfig& layer : config_.layer_configs) (layer.windowed ? width : full) = layer.head_width;
+      for (const PerLayerConfigOverrides& layer : config_.layer_configs)
+        (layer.windowed ? width : full) = layer.head_width;
       config_.rotary = read_rotary(fields_, width, full);
       if (config_.latent) {
         const double scale = config_.rotary.front().score_scale;
@@ -394,7 +395,8 @@ class ConfigReader {
       }
       for (const RotaryConfig& rotary : config_.rotary) limit(rotary.longest);
     }
-    if (family_.table == PositionEncoding::rotary || family_.table == PositionEncoding::rotary_in_float)
+    if (family_.table == OlderDecoderPositionEncoding::rotary ||
+        family_.table == OlderDecoderPositionEncoding::rotary_in_float)
       config_.table_width = read_table_width(fields_, config_.head_width);
     if (family_.local_layers) config_.table_windows = read_local_layers(fields_, config_.layers);
     config_.turned_by.assign(config_.layers, config_.rotary.empty() ? -1 : 0);

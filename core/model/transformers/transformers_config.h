@@ -61,7 +61,7 @@ struct StateSpaceConfig {
 };
 
 // What differs between layers. Layers of one type, with a window or without, have equal heads.
-struct LayerConfig {
+struct PerLayerConfigOverrides {
   int64_t head_width = 0, kv_heads = 0, mlp = 0;
   bool windowed = false;
   bool reuses_keys = false;      // keys and values of the last layer of its type that computes them
@@ -98,11 +98,11 @@ struct TransformersConfig {
   int64_t heads = 0, kv_heads = 0, head_width = 0;
   std::optional<LatentAttentionConfig> latent;
   int64_t value_width() const { return latent ? latent->value : head_width; }
-  std::vector<LayerConfig> layer_configs;  // empty: all layers are alike
+  std::vector<PerLayerConfigOverrides> layer_configs;  // empty: all layers are alike
   std::optional<PerLayerEmbeddingConfig> layer_inputs;
   std::vector<bool> image_layers;  // of layers that attend to images, which text skips
   std::optional<AltupConfig> altup;
-  double sparsity = 0;  // of LayerConfig, while a layer is written
+  double sparsity = 0;  // of PerLayerConfigOverrides, while a layer is written
   // Tokens that all embeddings have.
   int64_t tokens() const { return layer_inputs ? std::min(vocabulary, layer_inputs->vocabulary) : vocabulary; }
   int64_t positions = 0;                       // rows of the position embedding; 0: none
@@ -113,8 +113,8 @@ struct TransformersConfig {
   bool query_bias = false, output_bias = false, mlp_bias = false, head_bias = false;
   bool query_norm = false, parallel = false;
   double epsilon = 0;
-  int64_t table_width = 0;             // PositionEncoding::rotary: rotated part of a head
-  std::vector<int64_t> table_windows;  // by layer, of EagerAttentionFormula::seen_by_table; 0: unlimited
+  int64_t table_width = 0;             // OlderDecoderPositionEncoding::rotary: rotated part of a head
+  std::vector<int64_t> table_windows;  // by layer, of EagerAttentionScoreFormula::seen_by_table; 0: unlimited
   std::optional<double> clipped;       // queries, keys and values are clamped to this
   std::string activation;              // silu | gelu | gelu_pytorch_tanh | gelu_new | relu | relu2 | xielu | bloom_gelu
   double weight_deviation = 0;

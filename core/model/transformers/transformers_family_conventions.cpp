@@ -6,10 +6,10 @@
 namespace memtune::model {
 namespace {
 
-constexpr ConfigFlag kAlways = {"", true};
-constexpr ConfigFlag kAttentionBias = {"attention_bias", false};
-constexpr ConfigFlag kMlpBias = {"mlp_bias", false};
-constexpr ConfigFlag kUseBias = {"use_bias", false};
+constexpr BooleanConfigFieldWithDefault kAlways = {"", true};
+constexpr BooleanConfigFieldWithDefault kAttentionBias = {"attention_bias", false};
+constexpr BooleanConfigFieldWithDefault kMlpBias = {"mlp_bias", false};
+constexpr BooleanConfigFieldWithDefault kUseBias = {"use_bias", false};
 constexpr FamilyModuleNames kSandwich = {.after_attention = "post_attention_layernorm",
                                          .before_mlp = "pre_feedforward_layernorm",
                                          .after_mlp = "post_feedforward_layernorm"};
@@ -673,8 +673,8 @@ const std::vector<TransformersFamilyConventions>& transformers_families() {
        .parallel = kAlways,
        .shared_norm = true,
        .padded = false,
-       .table = PositionEncoding::rotary,
-       .scoring = EagerAttentionFormula::divided,
+       .table = OlderDecoderPositionEncoding::rotary,
+       .scoring = EagerAttentionScoreFormula::divided,
        .only_attention = "eager",
        .wide_mlp = true,
        .defaults = R"({"activation_function": "gelu_new", "layer_norm_epsilon": 1e-05, "rotary_dim": 64})"},
@@ -690,8 +690,8 @@ const std::vector<TransformersFamilyConventions>& transformers_families() {
        .parallel = kAlways,
        .shared_norm = true,
        .padded = false,
-       .table = PositionEncoding::rotary_in_float,
-       .scoring = EagerAttentionFormula::masked_first,
+       .table = OlderDecoderPositionEncoding::rotary_in_float,
+       .scoring = EagerAttentionScoreFormula::masked_first,
        .only_attention = "eager",
        .wide_mlp = true,
        .defaults = R"({"activation_function": "gelu_new", "layer_norm_epsilon": 1e-05, "rotary_dim": 64})"},
@@ -712,7 +712,7 @@ const std::vector<TransformersFamilyConventions>& transformers_families() {
        .output_bias = kAlways,
        .mlp_bias = kAlways,
        .padded = false,
-       .scoring = EagerAttentionFormula::seen_by_table,
+       .scoring = EagerAttentionScoreFormula::seen_by_table,
        .local_layers = true,
        .only_attention = "eager",
        .wide_mlp = true,
@@ -744,8 +744,8 @@ const std::vector<TransformersFamilyConventions>& transformers_families() {
        .projections = QkvLayout::joined_and_split,
        .mlp = MlpKind::plain,
        .padded = false,
-       .table = PositionEncoding::biases,
-       .scoring = EagerAttentionFormula::biased,
+       .table = OlderDecoderPositionEncoding::biases,
+       .scoring = EagerAttentionScoreFormula::biased,
        .activation = "gelu",
        .attn_config = true,
        .only_attention = "eager",
@@ -781,8 +781,8 @@ const std::vector<TransformersFamilyConventions>& transformers_families() {
        .output_bias = kAlways,
        .mlp_bias = kAlways,
        .padded = false,
-       .table = PositionEncoding::biases_by_mask,
-       .scoring = EagerAttentionFormula::bias_product,
+       .table = OlderDecoderPositionEncoding::biases_by_mask,
+       .scoring = EagerAttentionScoreFormula::bias_product,
        .activation = "bloom_gelu",
        .embedding_norm = "word_embeddings_layernorm",
        .only_attention = "eager",
@@ -819,8 +819,8 @@ const std::vector<TransformersFamilyConventions>& transformers_families() {
        .mlp_bias = kAlways,
        .position_offset = 2,
        .scaled_queries = true,
-       .table = PositionEncoding::sinusoidal,
-       .scoring = EagerAttentionFormula::bounded,
+       .table = OlderDecoderPositionEncoding::sinusoidal,
+       .scoring = EagerAttentionScoreFormula::bounded,
        .scales_embedding = true,
        .draws_layerdrop = true,
        .only_attention = "eager",

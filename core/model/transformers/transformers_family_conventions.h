@@ -90,7 +90,7 @@ enum class RotaryLayout {
 };
 
 // What knows the positions instead of rotary embeddings and the embedding of positions.
-enum class PositionEncoding {
+enum class OlderDecoderPositionEncoding {
   none,
   rotary,           // of sines and cosines in each attention; they are cast
   rotary_in_float,  // the same, not cast
@@ -99,7 +99,7 @@ enum class PositionEncoding {
   biases_by_mask,   // the same, of positions that the padding mask counts
 };
 // How eager attention computes scores, to which it adds the mask.
-enum class EagerAttentionFormula {
+enum class EagerAttentionScoreFormula {
   scaled,         // products times a scale
   divided,        // products of float32, divided by the root of the width
   masked_first,   // the same, after the mask
@@ -146,14 +146,14 @@ struct ConfigFieldNames {
 };
 
 // A boolean field of the config with its default; without a field, `otherwise` holds for the whole family.
-struct ConfigFlag {
+struct BooleanConfigFieldWithDefault {
   const char* field = "";
   bool otherwise = false;
 };
 
 struct FamilyMoeConventions {
   // Fields of config.json.
-  ConfigFlag enabled = {"", true};
+  BooleanConfigFieldWithDefault enabled = {"", true};
   const char* width = "";  // "": no experts
   const char* count = "";  // "": num_local_experts or num_experts
   const char* chosen = "num_experts_per_tok";
@@ -185,23 +185,23 @@ struct TransformersFamilyConventions {
   ConfigFieldNames fields = {};
   NormKind norm = NormKind::rms;
   QueryKeyNorm query_norm = QueryKeyNorm::none;
-  ConfigFlag query_normed = {};  // whether query_norm is active; without a field it is
+  BooleanConfigFieldWithDefault query_normed = {};  // whether query_norm is active; without a field it is
   QkvLayout projections = QkvLayout::apart;
   DeltaNetProjectionKind delta_net = DeltaNetProjectionKind::none;
   MlpKind mlp = MlpKind::gated;
   FamilyMoeConventions experts = {};
   std::vector<WeightRenaming> stored_names = {};
-  ConfigFlag query_bias = {}, output_bias = {}, mlp_bias = {};
-  ConfigFlag head_bias = {};        // of the layer that gives logits
-  ConfigFlag multi_query = {};      // one key for all queries
-  ConfigFlag parallel = {};         // attention and MLP read the same input
-  bool shared_norm = false;         // if parallel: one norm for both
-  bool residual_last = true;        // if parallel: added to the sum of both
-  bool transposed_weights = false;  // Conv1D instead of Linear
-  bool softmax_in_float = true;     // of eager attention
-  bool scaled_embedding = false;    // by sqrt(hidden_size)
-  bool multipliers = false;         // for embedding, attention, residuals, logits
-  bool capped_logits = false;       // final_logit_softcapping, query_pre_attn_scalar
+  BooleanConfigFieldWithDefault query_bias = {}, output_bias = {}, mlp_bias = {};
+  BooleanConfigFieldWithDefault head_bias = {};    // of the layer that gives logits
+  BooleanConfigFieldWithDefault multi_query = {};  // one key for all queries
+  BooleanConfigFieldWithDefault parallel = {};     // attention and MLP read the same input
+  bool shared_norm = false;                        // if parallel: one norm for both
+  bool residual_last = true;                       // if parallel: added to the sum of both
+  bool transposed_weights = false;                 // Conv1D instead of Linear
+  bool softmax_in_float = true;                    // of eager attention
+  bool scaled_embedding = false;                   // by sqrt(hidden_size)
+  bool multipliers = false;                        // for embedding, attention, residuals, logits
+  bool capped_logits = false;                      // final_logit_softcapping, query_pre_attn_scalar
   RotaryLayout turning = RotaryLayout::halves;
   bool partial_rotary = false;         // the rest of a head is not rotated
   bool skips_rotary = false;           // no_rope_layers
@@ -233,8 +233,8 @@ struct TransformersFamilyConventions {
   bool padded = true;                  // the embedding of pad_token_id gets no gradient
 
   // Of older decoders.
-  PositionEncoding table = PositionEncoding::none;
-  EagerAttentionFormula scoring = EagerAttentionFormula::scaled;
+  OlderDecoderPositionEncoding table = OlderDecoderPositionEncoding::none;
+  EagerAttentionScoreFormula scoring = EagerAttentionScoreFormula::scaled;
   std::string_view activation = "silu";  // without a field
   std::string_view embedding_norm = {};  // a module after the embedding
   bool scales_embedding = false;         // scale_embedding: by sqrt(hidden_size) as a number

@@ -8,7 +8,9 @@
 namespace memtune::model {
 namespace {
 
-const char* layer_type_of(const LayerConfig& layer) { return layer.windowed ? "sliding_attention" : "full_attention"; }
+const char* layer_type_of(const PerLayerConfigOverrides& layer) {
+  return layer.windowed ? "sliding_attention" : "full_attention";
+}
 
 class LayerReader {
  public:
@@ -22,7 +24,7 @@ class LayerReader {
     }
   }
 
-  std::vector<LayerConfig> read() {
+  std::vector<PerLayerConfigOverrides> read() {
     read_shared_keys();
     if (fields_.family().global_heads) read_global_heads();
     check_heads();
@@ -52,12 +54,12 @@ class LayerReader {
   // Heads of layers without a window: by fields of their own, or by layer as newer files have them.
   void read_global_heads() {
     const bool one_projection = fields_.chosen({"attention_k_eq_v", false});
-    for (LayerConfig& layer : layers_) layer.values_are_keys = one_projection && !layer.windowed;
+    for (PerLayerConfigOverrides& layer : layers_) layer.values_are_keys = one_projection && !layer.windowed;
     if (fields_.has("per_layer_config")) return read_by_layer();
     int64_t width = 512, kv_heads = config_.kv_heads;
     object_.read("global_head_dim", width, 1, kMaxSize);
     if (one_projection) object_.read("num_global_key_value_heads", kv_heads, 1, kMaxSize);
-    for (LayerConfig& layer : layers_) {
+    for (PerLayerConfigOverrides& layer : layers_) {
       if (layer.windowed) continue;
       layer.head_width = width;
       layer.kv_heads = kv_heads;
@@ -93,7 +95,7 @@ class LayerReader {
       fields_.refuse(widths.size() != layers_.size() ? field : sparsity,
                      "must have num_hidden_layers numbers, " + std::to_string(layers_.size()));
     for (size_t i = 0; i < layers_.size(); ++i) {
-      LayerConfig& layer = layers_[i];
+      PerLayerConfigOverrides& layer = layers_[i];
       layer.mlp = widths[i];
       if (!fields_.has(sparsity))
         layer.sparsity = layers_.size() > 10 && i < 10 ? 0.95 : 0;
@@ -106,12 +108,12 @@ class LayerReader {
 
   // Layers of one type share a rotary table, and may share keys.
   void check_heads() {
-    for (const LayerConfig& layer : layers_) {
+    for (const PerLayerConfigOverrides& layer : layers_) {
       if (config_.heads % layer.kv_heads != 0)
         fields_.refuse(
             "num_global_key_value_heads",
             std::to_string(layer.kv_heads) + " does not divide num_attention_heads, " + std::to_string(config_.heads));
-      for (const LayerConfig& other : layers_)
+      for (const PerLayerConfigOverrides& other : layers_)
         if (other.windowed == layer.windowed &&
             (other.head_width != layer.head_width || other.kv_heads != layer.kv_heads))
           fields_.refuse("per_layer_config",
@@ -122,7 +124,7 @@ class LayerReader {
   ConfigFieldReader& fields_;
   JsonObjectReader& object_;
   const TransformersConfig& config_;
-  std::vector<LayerConfig> layers_;
+  std::vector<PerLayerConfigOverrides> layers_;
 };
 
 }  // namespace
@@ -141,8 +143,8 @@ AltupConfig read_altup(ConfigFieldReader& fields) {
   return altup;
 }
 
-std::vector<LayerConfig> read_layer_configs(ConfigFieldReader& fields, const TransformersConfig& config,
-                                            const std::vector<bool>& windowed) {
+std::vector<PerLayerConfigOverrides> read_layer_configs(ConfigFieldReader& fields, const TransformersConfig& config,
+                                                        const std::vector<bool>& windowed) {
   return LayerReader(fields, config, windowed).read();
 }
 

@@ -9,8 +9,8 @@
 namespace memtune::model {
 
 // `windowed`: by layer. The config must have its sizes and heads. Throws UsageError like parse_transformers_config().
-std::vector<LayerConfig> read_layer_configs(ConfigFieldReader& fields, const TransformersConfig& config,
-                                            const std::vector<bool>& windowed);
+std::vector<PerLayerConfigOverrides> read_layer_configs(ConfigFieldReader& fields, const TransformersConfig& config,
+                                                        const std::vector<bool>& windowed);
 
 AltupConfig read_altup(ConfigFieldReader& fields);
 

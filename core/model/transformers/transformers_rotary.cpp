@@ -45,7 +45,7 @@ class RotaryReader {
     scaling_.read("partial_rotary_factor", part);
     if (!(part > 0 && part <= 1))
       throw UsageError(scaling_.path("partial_rotary_factor") + " must be more than 0, up to 1");
-    rotary_.kind = RotaryKind::proportional;
+    rotary_.kind = RotaryScalingKind::proportional;
     rotary_.width = head_width_;
     if (rotary_.width % 2 != 0) fields_.refuse("head_dim", "must be even, not " + std::to_string(rotary_.width));
     rotary_.turned_pairs = static_cast<int64_t>(part * static_cast<double>(head_width_) / 2);
@@ -69,7 +69,7 @@ class RotaryReader {
   }
 
   void read_kind(const std::string& kind) {
-    if (kind == "default" || rotary_.kind == RotaryKind::proportional) return;
+    if (kind == "default" || rotary_.kind == RotaryScalingKind::proportional) return;
     if (fields_.family().mscales && kind != "longrope")
       throw UsageError(scaling_.path("rope_type") + ": '" + kind + "' is not supported; default and longrope are");
     if (kind == "linear") return read_linear();
@@ -81,17 +81,17 @@ class RotaryReader {
                      "' is not supported; default, linear, llama3, dynamic, yarn and longrope are");
   }
 
-  void read_factor(RotaryKind kind) {
+  void read_factor(RotaryScalingKind kind) {
     rotary_.kind = kind;
     scaling_.require({"factor"});
     scaling_.read("factor", rotary_.factor);
     if (!(rotary_.factor >= 1)) throw UsageError(scaling_.path("factor") + " must be 1 or more");
   }
 
-  void read_linear() { read_factor(RotaryKind::linear); }
+  void read_linear() { read_factor(RotaryScalingKind::linear); }
 
   void read_llama3() {
-    read_factor(RotaryKind::llama3);
+    read_factor(RotaryScalingKind::llama3);
     scaling_.require({"low_freq_factor", "high_freq_factor", "original_max_position_embeddings"});
     scaling_.read("low_freq_factor", rotary_.low_frequency);
     scaling_.read("high_freq_factor", rotary_.high_frequency);
@@ -103,7 +103,7 @@ class RotaryReader {
   // Beyond max_position_embeddings, frequencies depend on the sequence length, which is not supported.
   void read_dynamic() {
     if (fields_.family().rotary_alpha && read_alpha()) return;
-    read_factor(RotaryKind::dynamic);
+    read_factor(RotaryScalingKind::dynamic);
     rotary_.longest = fields_.size("max_position_embeddings", int64_t{1} << 40);
   }
 
@@ -120,7 +120,7 @@ class RotaryReader {
   }
 
   void read_yarn() {
-    read_factor(RotaryKind::yarn);
+    read_factor(RotaryScalingKind::yarn);
     read_trained_positions();
     scaling_.read("beta_fast", rotary_.fast);
     scaling_.read("beta_slow", rotary_.slow);
@@ -136,7 +136,7 @@ class RotaryReader {
   }
 
   void read_longrope() {
-    rotary_.kind = RotaryKind::longrope;
+    rotary_.kind = RotaryScalingKind::longrope;
     read_trained_positions();
     const auto most = static_cast<double>(fields_.size("max_position_embeddings", int64_t{1} << 40));
     rotary_.factor = most / rotary_.trained_positions;

@@ -10,11 +10,11 @@
 
 namespace memtune::model {
 
-enum class RotaryKind { plain, linear, llama3, dynamic, yarn, longrope, proportional };
+enum class RotaryScalingKind { plain, linear, llama3, dynamic, yarn, longrope, proportional };
 
 struct RotaryConfig {
   std::string name;  // layer type, if a model has two tables
-  RotaryKind kind = RotaryKind::plain;
+  RotaryScalingKind kind = RotaryScalingKind::plain;
   double theta = 0;
   double factor = 1;                             // not for plain
   double low_frequency = 1, high_frequency = 1;  // llama3: factors

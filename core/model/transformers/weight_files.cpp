@@ -20,7 +20,7 @@ namespace {
 void check_weights(const fs::path& path) {
   require_file("the model's weights", path);
   constexpr std::string_view kFirstWords = "version https://git-lfs.";
-  const InputFile file(path);
+  const RandomAccessFileReader file(path);
   std::string begin(kFirstWords.size(), '\0');
   if (file.size() < static_cast<int64_t>(begin.size())) return;
   file.read(begin.data(), static_cast<int64_t>(begin.size()), 0);

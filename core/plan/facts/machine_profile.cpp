@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <system_error>
 
-#include "core/base/embedded_profile_file.h"
+#include "core/base/embedded_json_preset.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/json_object_reader.h"
@@ -130,7 +130,7 @@ MachineProfile parse_machine_profile(const std::string& name, std::string_view t
 
 std::vector<std::string> machine_names() {
   std::vector<std::string> names;
-  for (const EmbeddedProfileFile& profile : profiles())
+  for (const EmbeddedJsonPreset& profile : profiles())
     if (profile.kind == kMachines) names.emplace_back(profile.name);
   return names;
 }

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/plan/facts/op_traits.h"
+#include "core/plan/facts/operator_class_and_argument_roles.h"
 
 namespace memtune::plan {
 

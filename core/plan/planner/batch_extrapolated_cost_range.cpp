@@ -4,60 +4,61 @@
 #include <map>
 #include <utility>
 
-#include "core/plan/planner/step_costs_with_host_waits.h"
+#include "core/plan/planner/step_costs_with_waits_for_host.h"
 #include "core/record/trace/private_save.h"
 
 namespace memtune::planner {
 namespace {
 
-using plan::RecordedOpCosts;
+using plan::RecordedStepCosts;
 
-bool same_values(const RecordedOpCosts& a, const RecordedOpCosts& b) {
-  return std::ranges::equal(a.values, b.values, [](const RecordedOpCosts::Value& x, const RecordedOpCosts::Value& y) {
-    return x.run == y.run && x.output == y.output && x.cast_of == y.cast_of;
-  });
+bool same_values(const RecordedStepCosts& a, const RecordedStepCosts& b) {
+  return std::ranges::equal(a.values, b.values,
+                            [](const RecordedStepCosts::Value& x, const RecordedStepCosts::Value& y) {
+                              return x.run == y.run && x.output == y.output && x.cast_of == y.cast_of;
+                            });
 }
 
-bool same_runs(const RecordedOpCosts& a, const RecordedOpCosts& b) {
-  return std::ranges::equal(a.runs, b.runs, [](const RecordedOpCosts::Run& x, const RecordedOpCosts::Run& y) {
+bool same_runs(const RecordedStepCosts& a, const RecordedStepCosts& b) {
+  return std::ranges::equal(a.runs, b.runs, [](const RecordedStepCosts::Run& x, const RecordedStepCosts::Run& y) {
     return x.op == y.op && x.writes_outside == y.writes_outside && x.reads == y.reads && x.makes == y.makes &&
            x.writes == y.writes && x.saves == y.saves;
   });
 }
 
-bool same_moments(const RecordedOpCosts& a, const RecordedOpCosts& b) {
+bool same_moments(const RecordedStepCosts& a, const RecordedStepCosts& b) {
   return std::ranges::equal(a.moments, b.moments,
-                            [](const RecordedOpCosts::Moment& x, const RecordedOpCosts::Moment& y) {
+                            [](const RecordedStepCosts::Moment& x, const RecordedStepCosts::Moment& y) {
                               return x.kind == y.kind && x.saved == y.saved;
                             });
 }
 
-bool run_the_same(const RecordedOpCosts& a, const RecordedOpCosts& b) {
+bool run_the_same(const RecordedStepCosts& a, const RecordedStepCosts& b) {
   return a.grain_bytes == b.grain_bytes && same_values(a, b) && same_runs(a, b) && a.saved == b.saved &&
          same_moments(a, b) && a.plan.placements == b.plan.placements;
 }
 
-double pass_ms(const RecordedOpCosts& costs) {
+double pass_ms(const RecordedStepCosts& costs) {
   double ms = costs.before_ms + costs.rerun_ms;
-  for (const RecordedOpCosts::Run& run : costs.runs) ms += run.ms;
-  for (const RecordedOpCosts::Moment& moment : costs.moments) ms += moment.ms;
+  for (const RecordedStepCosts::Run& run : costs.runs) ms += run.ms;
+  for (const RecordedStepCosts::Moment& moment : costs.moments) ms += moment.ms;
   return ms;
 }
 
-double recorded_ms(const RecordedOpCosts& costs) {
-  const RecordedOpCosts issued = issue_step(costs).costs;
+double recorded_ms(const RecordedStepCosts& costs) {
+  const RecordedStepCosts issued = issue_step(costs).costs;
   return costs.passes * pass_ms(issued) + issued.after_ms;
 }
 
 // The host issues as many ops for every batch.
-void scale_issue(RecordedOpCosts::IssueTimes& issue, double factor) {
+void scale_issue(RecordedStepCosts::IssueTimes& issue, double factor) {
   for (auto* times : {&issue.runs, &issue.moments})
-    for (RecordedOpCosts::IssueTime& time : *times) time.ms *= factor;
+    for (RecordedStepCosts::IssueTime& time : *times) time.ms *= factor;
   for (double* ms : {&issue.before_ms, &issue.after_ms, &issue.engine_ms, &issue.copy_ms}) *ms *= factor;
 }
 
 // Factor from recorded times to those of measured steps, in which nothing was recorded.
-double scale(const RecordedOpCosts& costs) {
+double scale(const RecordedStepCosts& costs) {
   const double recorded = recorded_ms(costs);
   return recorded > 0 && costs.step_ms > 0 ? costs.step_ms / recorded : 1;
 }
@@ -66,27 +67,27 @@ class BatchLine {
  public:
   enum class Time { likely, least, most };
 
-  BatchLine(const RecordedCostsAtBatchSize& small, const RecordedCostsAtBatchSize& large, int64_t batch)
+  BatchLine(const BatchSizeAndRecordedCosts& small, const BatchSizeAndRecordedCosts& large, int64_t batch)
       : small_(small),
         large_(large),
         batch_(batch),
         small_scale_(scale(small.costs)),
         large_scale_(scale(large.costs)) {}
 
-  RecordedOpCosts costs(Time time, int passes) const {
-    const RecordedOpCosts &a = small_.costs, &b = large_.costs;
+  RecordedStepCosts costs(Time time, int passes) const {
+    const RecordedStepCosts &a = small_.costs, &b = large_.costs;
     const auto ms = [&](double x, double y) { return this->ms(x * small_scale_, y * large_scale_, time); };
-    RecordedOpCosts costs = b;
+    RecordedStepCosts costs = b;
     for (size_t i = 0; i < b.values.size(); ++i) costs.values[i].bytes = bytes(a.values[i].bytes, b.values[i].bytes);
     for (size_t i = 0; i < b.runs.size(); ++i) {
-      const RecordedOpCosts::Run &x = a.runs[i], &y = b.runs[i];
-      RecordedOpCosts::Run& run = costs.runs[i];
+      const RecordedStepCosts::Run &x = a.runs[i], &y = b.runs[i];
+      RecordedStepCosts::Run& run = costs.runs[i];
       run.ms = ms(x.ms, y.ms), run.host_ms = ms(x.host_ms, y.host_ms);
       run.before_bytes = bytes(x.before_bytes, y.before_bytes), run.own_bytes = bytes(x.own_bytes, y.own_bytes);
     }
     for (size_t i = 0; i < b.moments.size(); ++i) {
-      const RecordedOpCosts::Moment &x = a.moments[i], &y = b.moments[i];
-      RecordedOpCosts::Moment& moment = costs.moments[i];
+      const RecordedStepCosts::Moment &x = a.moments[i], &y = b.moments[i];
+      RecordedStepCosts::Moment& moment = costs.moments[i];
       moment.ms = ms(x.ms, y.ms), moment.host_ms = ms(x.host_ms, y.host_ms);
       moment.before_bytes = bytes(x.before_bytes, y.before_bytes),
       moment.peak_bytes = bytes(x.peak_bytes, y.peak_bytes);
@@ -128,23 +129,23 @@ class BatchLine {
     return time == Time::least ? std::min(steady, share) : std::max(steady, share);
   }
 
-  const RecordedCostsAtBatchSize &small_, &large_;
+  const BatchSizeAndRecordedCosts &small_, &large_;
   const int64_t batch_;
   const double small_scale_, large_scale_;
 };
 
 // Bytes of all values of an output; for kPrivateSave, of all private tensors of the op.
-std::map<std::pair<int, int>, int64_t> bytes_by_output(const RecordedOpCosts& costs) {
+std::map<std::pair<int, int>, int64_t> bytes_by_output(const RecordedStepCosts& costs) {
   std::map<std::pair<int, int>, int64_t> bytes;
-  for (const RecordedOpCosts::Value& value : costs.values)
+  for (const RecordedStepCosts::Value& value : costs.values)
     if (value.run >= 0) bytes[{costs.runs[static_cast<size_t>(value.run)].op, value.output}] += value.bytes;
   return bytes;
 }
 
 }  // namespace
 
-std::optional<BatchExtrapolatedCostRange> costs_at_batch(const RecordedCostsAtBatchSize& one,
-                                                         const RecordedCostsAtBatchSize& other, int64_t batch,
+std::optional<BatchExtrapolatedCostRange> costs_at_batch(const BatchSizeAndRecordedCosts& one,
+                                                         const BatchSizeAndRecordedCosts& other, int64_t batch,
                                                          int passes) {
   if (one.batch == other.batch || !run_the_same(one.costs, other.costs)) return {};
   const auto& [small, large] = one.batch < other.batch ? std::pair(&one, &other) : std::pair(&other, &one);
@@ -154,8 +155,8 @@ std::optional<BatchExtrapolatedCostRange> costs_at_batch(const RecordedCostsAtBa
                                     line.costs(Time::most, passes)};
 }
 
-plan::ProgramFacts facts_at_batch(plan::ProgramFacts facts, const RecordedCostsAtBatchSize& here,
-                                  const RecordedCostsAtBatchSize& there) {
+plan::ProgramFacts facts_at_batch(plan::ProgramFacts facts, const BatchSizeAndRecordedCosts& here,
+                                  const BatchSizeAndRecordedCosts& there) {
   const auto before = bytes_by_output(here.costs), then = bytes_by_output(there.costs);
   const double more = static_cast<double>(there.batch) / static_cast<double>(here.batch);
   // Grows as the recorded bytes of the output; if there are none, as the batch.

@@ -11,26 +11,26 @@
 #include <optional>
 
 #include "core/plan/facts/program_facts.h"
-#include "core/plan/facts/recorded_op_costs.h"
+#include "core/plan/facts/recorded_step_costs.h"
 
 namespace memtune::planner {
 
-struct RecordedCostsAtBatchSize {
+struct BatchSizeAndRecordedCosts {
   int64_t batch = 0;
-  plan::RecordedOpCosts costs;
+  plan::RecordedStepCosts costs;
 };
 
 struct BatchExtrapolatedCostRange {
-  plan::RecordedOpCosts likely, least, most;
+  plan::RecordedStepCosts likely, least, most;
 };
 
 // The step has `passes` micro-batches. Returns nothing if both batches are equal or their steps ran different ops.
-std::optional<BatchExtrapolatedCostRange> costs_at_batch(const RecordedCostsAtBatchSize& one,
-                                                         const RecordedCostsAtBatchSize& other, int64_t batch,
+std::optional<BatchExtrapolatedCostRange> costs_at_batch(const BatchSizeAndRecordedCosts& one,
+                                                         const BatchSizeAndRecordedCosts& other, int64_t batch,
                                                          int passes);
 
 // Converts `facts` from the batch of `here` to that of `there`. Flops grow with the batch, bytes as in the costs.
-plan::ProgramFacts facts_at_batch(plan::ProgramFacts facts, const RecordedCostsAtBatchSize& here,
-                                  const RecordedCostsAtBatchSize& there);
+plan::ProgramFacts facts_at_batch(plan::ProgramFacts facts, const BatchSizeAndRecordedCosts& here,
+                                  const BatchSizeAndRecordedCosts& there);
 
 }  // namespace memtune::planner

@@ -22,7 +22,7 @@ constexpr int kMoveSteps = 5;  // from nothing offloaded to everything
 // Makes the options of one block; memories have the numbers of its BlockRecomputeGraph.
 class OptionMaker {
  public:
-  OptionMaker(const BlockRecomputeGraph& block, const BlockOptionSettings& limits)
+  OptionMaker(const BlockRecomputeGraph& block, const BlockOptionGenerationSettings& limits)
       : block_(block), limits_(limits), sets_(recompute_sets(block)), dearness_(block.memories.size()) {
     for (size_t set = 0; set < sets_.size(); ++set)
       for (size_t memory = 0; memory < dearness_.size(); ++memory)
@@ -74,7 +74,7 @@ class OptionMaker {
   }
 
   const BlockRecomputeGraph& block_;
-  const BlockOptionSettings& limits_;
+  const BlockOptionGenerationSettings& limits_;
   std::vector<BlockRecomputeOption> sets_;  // most bytes first
   std::vector<int> dearness_;               // by memory: the last of sets_ that keeps it
 };
@@ -111,7 +111,7 @@ BlockRecomputeGraph representative(const std::vector<BlockRecomputeGraph>& block
     else
       for (size_t op = 0; op < mean.ops.size(); ++op) mean.ops[op].ms += blocks[block].ops[op].ms;
   }
-  for (BlockOpTime& op : mean.ops) op.ms /= count;
+  for (BlockOpNameAndTime& op : mean.ops) op.ms /= count;
   return mean;
 }
 
@@ -136,7 +136,8 @@ std::vector<BlockOption> translated(std::vector<BlockOption> options, const Bloc
 }  // namespace
 
 std::vector<BlockOptionSet> block_options(const ProgramFacts& facts, const OpMemoryAccessGraph& graph,
-                                          const plan::RecordedOpCosts& costs, const BlockOptionSettings& limits) {
+                                          const plan::RecordedStepCosts& costs,
+                                          const BlockOptionGenerationSettings& limits) {
   const std::vector<BlockRecomputeGraph> blocks = block_graphs(facts, graph, costs, limits.saved_min_bytes);
   const std::vector<int> structure = structures(blocks);
   std::map<int, std::vector<BlockOption>> options;  // by structure
@@ -159,7 +160,8 @@ std::vector<BlockOptionSet> block_options(const ProgramFacts& facts, const OpMem
 }
 
 plan::Plan plan_of_options(std::span<const BlockOption> chosen, const ProgramFacts& facts,
-                           const OpMemoryAccessGraph& graph, const BlockOptionSettings& limits, std::string name) {
+                           const OpMemoryAccessGraph& graph, const BlockOptionGenerationSettings& limits,
+                           std::string name) {
   plan::PlanDraft draft(facts);
   for (const BlockOption& option : chosen)
     for (const ActivationStoragePlacement& placed : option.places)

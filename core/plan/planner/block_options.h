@@ -4,7 +4,7 @@
 //   recomputed    exact, at every price of memory (recompute_sets.h)
 //   offloaded     of the kept memories, the most expensive to recompute first, in a few steps
 //
-// Times are from RecordedOpCosts, averaged over blocks of the same structure, which share their options.
+// Times are from RecordedStepCosts, averaged over blocks of the same structure, which share their options.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "core/plan/facts/program_facts.h"
-#include "core/plan/facts/recorded_op_costs.h"
+#include "core/plan/facts/recorded_step_costs.h"
 #include "core/plan/rules/op_memory_access_graph.h"
 #include "core/plan/strategy/plan.h"
 
@@ -33,7 +33,7 @@ struct BlockOption {
   double recompute_ms = 0;  // each op counts once
 };
 
-struct BlockOptionSettings {
+struct BlockOptionGenerationSettings {
   int64_t offload_min_bytes = plan::TransferSettings().min_bytes;  // smaller memories are not offloaded
   int64_t saved_min_bytes = plan::Plan().saved_min_bytes;          // smaller private tensors always stay
   int most = 12;                                                   // options per block; at least 2
@@ -51,10 +51,12 @@ struct BlockOptionSet {
 // In the order of the forward, with an entry before the blocks and one after them. `facts` must be measured; `graph`
 // and `costs` are of the same program.
 std::vector<BlockOptionSet> block_options(const plan::ProgramFacts& facts, const plan::OpMemoryAccessGraph& graph,
-                                          const plan::RecordedOpCosts& costs, const BlockOptionSettings& limits);
+                                          const plan::RecordedStepCosts& costs,
+                                          const BlockOptionGenerationSettings& limits);
 
 // Returns the plan that applies these options; what no option names is kept.
 plan::Plan plan_of_options(std::span<const BlockOption> chosen, const plan::ProgramFacts& facts,
-                           const plan::OpMemoryAccessGraph& graph, const BlockOptionSettings& limits, std::string name);
+                           const plan::OpMemoryAccessGraph& graph, const BlockOptionGenerationSettings& limits,
+                           std::string name);
 
 }  // namespace memtune::planner

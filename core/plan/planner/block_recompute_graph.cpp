@@ -10,13 +10,13 @@
 namespace memtune::planner {
 namespace {
 
-using plan::AllocationNode;
 using plan::OpFacts;
 using plan::OpMemoryAccessGraph;
+using plan::OpOutputAllocationNode;
 using plan::ProgramFacts;
-using plan::RecordedOpCosts;
+using plan::RecordedStepCosts;
 
-// Costs of an op from RecordedOpCosts, summed over its runs.
+// Costs of an op from RecordedStepCosts, summed over its runs.
 struct OpCost {
   double ms = 0;
   bool writes_outside = false;
@@ -25,26 +25,26 @@ struct OpCost {
   bool casts() const { return other_private_bytes == 0; }  // its private tensors are all casts
 };
 
-std::vector<OpCost> op_costs(const ProgramFacts& facts, const RecordedOpCosts& costs) {
+std::vector<OpCost> op_costs(const ProgramFacts& facts, const RecordedStepCosts& costs) {
   std::vector<OpCost> by_op(facts.ops.size());
-  for (const RecordedOpCosts::Run& run : costs.runs) {
+  for (const RecordedStepCosts::Run& run : costs.runs) {
     by_op.at(run.op).ms += run.ms;
     by_op[run.op].writes_outside |= run.writes_outside;
   }
-  for (const RecordedOpCosts::Value& value : costs.values) {
+  for (const RecordedStepCosts::Value& value : costs.values) {
     if (value.run < 0 || value.output != kPrivateSave) continue;
     OpCost& cost = by_op[costs.runs[value.run].op];
-    (value.cast_of == RecordedOpCosts::kNoCast        ? cost.other_private_bytes
-     : value.cast_of == RecordedOpCosts::kCastOfOther ? cost.parameter_cast_bytes
-                                                      : cost.cast_bytes) += value.bytes;
+    (value.cast_of == RecordedStepCosts::kNoCast        ? cost.other_private_bytes
+     : value.cast_of == RecordedStepCosts::kCastOfOther ? cost.parameter_cast_bytes
+                                                        : cost.cast_bytes) += value.bytes;
   }
   return by_op;
 }
 
 // Memory rate of elementwise ops; 0: none ran.
-double bytes_per_ms(const ProgramFacts& facts, const RecordedOpCosts& costs) {
+double bytes_per_ms(const ProgramFacts& facts, const RecordedStepCosts& costs) {
   double bytes = 0, ms = 0;
-  for (const RecordedOpCosts::Run& run : costs.runs) {
+  for (const RecordedStepCosts::Run& run : costs.runs) {
     if (facts.ops[run.op].op_class != plan::OpClass::elementwise || run.makes.empty()) continue;
     for (const auto* values : {&run.reads, &run.makes})
       for (const int value : *values) bytes += static_cast<double>(costs.values[value].bytes);
@@ -55,7 +55,7 @@ double bytes_per_ms(const ProgramFacts& facts, const RecordedOpCosts& costs) {
 
 class Maker {
  public:
-  Maker(const ProgramFacts& facts, const OpMemoryAccessGraph& graph, const RecordedOpCosts& costs,
+  Maker(const ProgramFacts& facts, const OpMemoryAccessGraph& graph, const RecordedStepCosts& costs,
         int64_t saved_min_bytes)
       : facts_(facts),
         graph_(graph),
@@ -73,7 +73,7 @@ class Maker {
   }
 
  private:
-  const AllocationNode& at(int memory) const { return graph_.memories()[memory]; }
+  const OpOutputAllocationNode& at(int memory) const { return graph_.memories()[memory]; }
 
   int unit(int op) const {
     const OpFacts& fact = facts_.ops[op];
@@ -170,7 +170,7 @@ class Maker {
   }
 
   bool can_recompute(int memory) const {
-    const AllocationNode& made = at(memory);
+    const OpOutputAllocationNode& made = at(memory);
     if (leaves(memory) || made.crosses) return false;
     if (made.output == kPrivateSave && (made.bytes < saved_min_bytes_ || facts_.ops[made.op].in_place)) return false;
     const auto can_rerun = [&](int op) { return this->can_rerun(op, memory); };
@@ -210,11 +210,11 @@ bool BlockRecomputeGraph::has_same_structure(const BlockRecomputeGraph& other) c
              memories.begin(), memories.end(), other.memories.begin(), other.memories.end(),
              [](const RecomputeAllocationNode& a, const RecomputeAllocationNode& b) { return form(a) == form(b); }) &&
          std::equal(ops.begin(), ops.end(), other.ops.begin(), other.ops.end(),
-                    [](const BlockOpTime& a, const BlockOpTime& b) { return a.name == b.name; });
+                    [](const BlockOpNameAndTime& a, const BlockOpNameAndTime& b) { return a.name == b.name; });
 }
 
 std::vector<BlockRecomputeGraph> block_graphs(const ProgramFacts& facts, const OpMemoryAccessGraph& graph,
-                                              const RecordedOpCosts& costs, int64_t saved_min_bytes) {
+                                              const RecordedStepCosts& costs, int64_t saved_min_bytes) {
   return Maker(facts, graph, costs, saved_min_bytes).make();
 }
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/plan/facts/program_facts.h"
-#include "core/plan/facts/recorded_op_costs.h"
+#include "core/plan/facts/recorded_step_costs.h"
 #include "core/plan/rules/op_memory_access_graph.h"
 
 namespace memtune::planner {
@@ -28,14 +28,14 @@ struct RecomputeAllocationNode {
   int last_user = 0;              // op whose backward needs it first
 };
 
-struct BlockOpTime {
+struct BlockOpNameAndTime {
   std::string name;
   double ms = 0;
 };
 
 struct BlockRecomputeGraph {
   std::vector<RecomputeAllocationNode> memories;
-  std::vector<BlockOpTime> ops;  // in order; then casts, which replace the op that saved an autocast copy
+  std::vector<BlockOpNameAndTime> ops;  // in order; then casts, which replace the op that saved an autocast copy
 
   bool has_same_structure(const BlockRecomputeGraph& other) const;  // in all but numbers and ms
 };
@@ -43,6 +43,6 @@ struct BlockRecomputeGraph {
 // One graph per block, in order, with one before them and one after them for ops outside of blocks. `facts` must be
 // measured. Private tensors smaller than `saved_min_bytes` always stay.
 std::vector<BlockRecomputeGraph> block_graphs(const plan::ProgramFacts& facts, const plan::OpMemoryAccessGraph& graph,
-                                              const plan::RecordedOpCosts& costs, int64_t saved_min_bytes);
+                                              const plan::RecordedStepCosts& costs, int64_t saved_min_bytes);
 
 }  // namespace memtune::planner

@@ -5,7 +5,7 @@
 namespace memtune::planner {
 namespace {
 
-const ChainOption& chosen(const ChainPlanningProblem& chain, std::span<const int> choice, size_t block) {
+const ChainBlockOptionCosts& chosen(const ChainPlanningProblem& chain, std::span<const int> choice, size_t block) {
   return chain.blocks[block].options[static_cast<size_t>(choice[block])];
 }
 
@@ -38,7 +38,7 @@ class ChainWalk {
   double write_ms(int64_t bytes) const {
     return chain_.write_bytes_per_ms > 0 ? static_cast<double>(bytes) / chain_.write_bytes_per_ms : 0;
   }
-  double back_ms(const ChainOption& option) const {
+  double back_ms(const ChainBlockOptionCosts& option) const {
     const double copy =
         option.offloaded_bytes > 0 ? static_cast<double>(option.offloaded_bytes) / chain_.in_bytes_per_ms : 0;
     const double read = option.disk_bytes > 0 ? static_cast<double>(option.disk_bytes) / chain_.read_bytes_per_ms : 0;
@@ -72,7 +72,7 @@ class ChainWalk {
   }
 
   void forward(size_t i) {
-    const ChainOption& option = chosen(chain_, choice_, i);
+    const ChainBlockOptionCosts& option = chosen(chain_, choice_, i);
     const double bytes = static_cast<double>(option.forward_peak_bytes), link_wait = make_room(bytes);
     if (!cost_.fits) return;
     const double wait = link_wait + wait_for_disk(link_wait);
@@ -86,7 +86,7 @@ class ChainWalk {
   }
 
   void backward(size_t i) {
-    const ChainOption& option = chosen(chain_, choice_, i);
+    const ChainBlockOptionCosts& option = chosen(chain_, choice_, i);
     resident_ -= static_cast<double>(option.resident_bytes);
     // The copy back began with the backward of the next block.
     const double late = std::max(0.0, back_ms(option) - behind_ms_);

@@ -17,7 +17,7 @@
 
 namespace memtune::planner {
 
-struct ChainOption {
+struct ChainBlockOptionCosts {
   int64_t resident_bytes = 0;      // on the device between its forward and its backward
   int64_t offloaded_bytes = 0;     // copied out after its forward and back before its backward
   double recompute_ms = 0;         // added to its backward
@@ -28,13 +28,13 @@ struct ChainOption {
   int64_t host_bytes() const { return offloaded_bytes - disk_bytes; }
 };
 
-struct ChainBlock {
-  double forward_ms = 0, backward_ms = 0;  // with everything kept
-  std::vector<ChainOption> options;        // at least one
+struct ChainBlockTimesAndOptions {
+  double forward_ms = 0, backward_ms = 0;      // with everything kept
+  std::vector<ChainBlockOptionCosts> options;  // at least one
 };
 
 struct ChainPlanningProblem {
-  std::vector<ChainBlock> blocks;                        // in the order of the forward
+  std::vector<ChainBlockTimesAndOptions> blocks;         // in the order of the forward
   double out_bytes_per_ms = 0, in_bytes_per_ms = 0;      // PCIe, while compute runs; 0: nothing can be offloaded
   int64_t budget_bytes = 0;                              // of the device, for what the blocks hold
   int64_t host_budget_bytes = 0;                         // for offloaded bytes that stay there; 0: no limit

@@ -4,7 +4,7 @@
 #include <limits>
 #include <tuple>
 
-#include "core/plan/planner/chain_label_search.h"
+#include "core/plan/planner/chain_block_option_dynamic_program.h"
 #include "core/plan/planner/chain_time_lower_bound.h"
 #include "core/plan/planner/pruned_chain.h"
 
@@ -55,7 +55,7 @@ class ChoicePool {
 
 class ChainSearch {
  public:
-  ChainSearch(const ChainPlanningProblem& chain, size_t most, const ChainSolverEffort& effort)
+  ChainSearch(const ChainPlanningProblem& chain, size_t most, const ChainSolverEffortOptions& effort)
       : reduced_(chain), pool_(reduced_.chain(), most), most_(most), effort_(effort) {}
 
   void run() {
@@ -98,7 +98,7 @@ class ChainSearch {
   // Returns the least time that a dropped choice may take.
   double find(const ChainTimeLowerBound& bound, size_t cap) {
     const double best_ms = pool_.best_ms();
-    ChainLabelSearch search(reduced_, bound, best_ms * (1 + (most_ > 1 ? 2e-3 : -kMargin)), cap);
+    ChainBlockOptionDynamicProgram search(reduced_, bound, best_ms * (1 + (most_ > 1 ? 2e-3 : -kMargin)), cap);
     for (const std::vector<int>& choice : search.run()) pool_.add(choice);
     return search.dropped_ms();
   }
@@ -110,7 +110,7 @@ class ChainSearch {
       std::vector<int> choice = pool_.tidy().front().choice;
       unhindered_ms_ = 0;
       for (size_t i = 0; i < choice.size(); ++i) {
-        const ChainBlock& block = reduced_.chain().blocks[i];
+        const ChainBlockTimesAndOptions& block = reduced_.chain().blocks[i];
         unhindered_ms_ += block.forward_ms + block.backward_ms + recompute_ms(i, choice[i]);
       }
       for (size_t i = 0; i < choice.size(); ++i) change(choice, i);
@@ -149,14 +149,15 @@ class ChainSearch {
   PrunedChain reduced_;
   ChoicePool pool_;
   size_t most_;
-  ChainSolverEffort effort_;
+  ChainSolverEffortOptions effort_;
   double unhindered_ms_ = 0;  // of the choice being changed, without waits
   double lower_ms_ = std::numeric_limits<double>::infinity();
 };
 
 }  // namespace
 
-std::vector<ChainSolution> solve_best(const ChainPlanningProblem& chain, size_t most, const ChainSolverEffort& effort) {
+std::vector<ChainSolution> solve_best(const ChainPlanningProblem& chain, size_t most,
+                                      const ChainSolverEffortOptions& effort) {
   ChainSearch search(chain, most, effort);
   search.run();
   return search.plans();

@@ -16,7 +16,7 @@
 namespace memtune::planner {
 
 // Search effort. A caller that scores the choices with a better model needs good choices, not proofs.
-struct ChainSolverEffort {
+struct ChainSolverEffortOptions {
   size_t labels = 320'000;  // kept, of all blocks together; twice as many with a host limit
   bool pairs = true;        // also change two blocks at once, in what was found
   int steps = 1000;         // of the ascent to a better bound
@@ -29,7 +29,7 @@ struct ChainSolution {
 
 // The best `most` different choices found, fastest first; empty if none fits.
 std::vector<ChainSolution> solve_best(const ChainPlanningProblem& chain, size_t most,
-                                      const ChainSolverEffort& effort = {});
+                                      const ChainSolverEffortOptions& effort = {});
 
 // No choice that fits is faster; infinity if none fits. Takes as long as solve_best().
 double lower_bound_ms(const ChainPlanningProblem& chain);

@@ -11,15 +11,15 @@ double bytes(int64_t value) { return static_cast<double>(value); }
 
 double own_time_ms(const PrunedChain& chain) {
   double ms = 0;
-  for (const ChainBlock& block : chain.chain().blocks) ms += block.forward_ms + block.backward_ms;
+  for (const ChainBlockTimesAndOptions& block : chain.chain().blocks) ms += block.forward_ms + block.backward_ms;
   return ms;
 }
 
 }  // namespace
 
 ChainPrefixState follow(const PrunedChain& chain, const ChainPrefixState& before, size_t block,
-                        const ChainOption& option) {
-  const ChainBlock& own = chain.chain().blocks[block];
+                        const ChainBlockOptionCosts& option) {
+  const ChainBlockTimesAndOptions& own = chain.chain().blocks[block];
   const double room = bytes(chain.chain().budget_bytes - before.resident_bytes), out_ms = chain.out_ms();
   const double behind_ms = own.backward_ms + option.recompute_ms;
   const double late = std::max(0.0, before.back_ms - behind_ms);
@@ -90,8 +90,8 @@ void ChainTimeLowerBound::weigh() {
 }
 
 double ChainTimeLowerBound::own_ms(size_t block, size_t option) const {
-  const ChainBlock& own = chain_.chain().blocks[block];
-  const ChainOption& one = own.options[option];
+  const ChainBlockTimesAndOptions& own = chain_.chain().blocks[block];
+  const ChainBlockOptionCosts& one = own.options[option];
   const Weights& at = weights_[block];
   return at.forward * own.forward_ms + at.backward * (own.backward_ms + one.recompute_ms) +
          at.moved * bytes(one.offloaded_bytes) + multipliers_.host * bytes(one.host_bytes()) +
@@ -101,11 +101,11 @@ double ChainTimeLowerBound::own_ms(size_t block, size_t option) const {
 
 void ChainTimeLowerBound::fill(size_t block) {
   const bool last = block + 1 == chain_.size();
-  const std::vector<ChainOption> none;
-  const std::vector<ChainOption>& next = last ? none : chain_.options(block + 1);
+  const std::vector<ChainBlockOptionCosts> none;
+  const std::vector<ChainBlockOptionCosts>& next = last ? none : chain_.options(block + 1);
   std::vector<double> follows(next.size());
   for (size_t k = 0; k < next.size(); ++k) follows[k] = own_ms(block + 1, k) + behind_[block + 1][k];
-  for (const ChainOption& option : chain_.options(block)) {
+  for (const ChainBlockOptionCosts& option : chain_.options(block)) {
     double least = last ? weights_[block].late * chain_.late_ms(option, 0) : std::numeric_limits<double>::infinity();
     int best = 0;
     for (size_t k = 0; k < next.size(); ++k) {
@@ -135,8 +135,10 @@ ChainTimeLowerBound::Multipliers ChainTimeLowerBound::slope(const std::vector<in
   const double out_ms = chain_.out_ms();
   Multipliers slope{std::vector<double>(size), std::vector<double>(size), std::vector<double>(size),
                     std::vector<double>(size), 0};
-  const auto option = [&](size_t i) -> const ChainOption& { return chain_.options(i)[static_cast<size_t>(choice[i])]; };
-  const std::vector<ChainBlock>& blocks = chain_.chain().blocks;
+  const auto option = [&](size_t i) -> const ChainBlockOptionCosts& {
+    return chain_.options(i)[static_cast<size_t>(choice[i])];
+  };
+  const std::vector<ChainBlockTimesAndOptions>& blocks = chain_.chain().blocks;
   double resident = 0, moved = 0, host = 0, forward_ms = 0, skipped_ms = 0;
   for (size_t i = 0; i < size; ++i) {
     const double before = i > 0 ? bytes(option(i - 1).offloaded_bytes) : 0;

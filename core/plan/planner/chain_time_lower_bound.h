@@ -77,7 +77,7 @@ class ChainTimeLowerBound {
 
 // The state after `block` takes `option`, from the state `before`. Does not check whether it fits.
 ChainPrefixState follow(const PrunedChain& chain, const ChainPrefixState& before, size_t block,
-                        const ChainOption& option);
+                        const ChainBlockOptionCosts& option);
 // Step time of a state after all blocks.
 double ended_ms(const ChainPrefixState& state);
 

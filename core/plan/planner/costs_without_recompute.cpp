@@ -11,21 +11,21 @@
 namespace memtune::planner {
 namespace {
 
-using plan::RecordedOpCosts;
+using plan::RecordedStepCosts;
 
 // Allocated memory is never negative, even if a file contains such numbers.
 int64_t sum(int64_t unmodelled, int64_t held) { return std::max<int64_t>(0, unmodelled + held); }
 
-void keep_bytes(const UnmodelledMemory& unmodelled, const UnmodelledMemory& held, RecordedOpCosts& costs) {
+void keep_bytes(const UnmodelledMemory& unmodelled, const UnmodelledMemory& held, RecordedStepCosts& costs) {
   for (size_t i = 0; i < costs.runs.size(); ++i)
     costs.runs[i].before_bytes = sum(unmodelled.runs[i].before_bytes, held.runs[i].before_bytes);
   for (size_t i = 0; i < costs.moments.size(); ++i) {
-    RecordedOpCosts::Moment& moment = costs.moments[i];
+    RecordedStepCosts::Moment& moment = costs.moments[i];
     moment.before_bytes = sum(unmodelled.moments[i].before_bytes, held.moments[i].before_bytes);
     moment.peak_bytes = sum(unmodelled.moments[i].peak_bytes, held.moments[i].peak_bytes);
   }
   for (size_t i = 0; i < costs.sharding.reads.size(); ++i) {
-    RecordedOpCosts::UnitRead& read = costs.sharding.reads[i];
+    RecordedStepCosts::UnitRead& read = costs.sharding.reads[i];
     read.before_bytes = sum(unmodelled.reads[i].before_bytes, held.reads[i].before_bytes);
     read.peak_bytes = sum(unmodelled.reads[i].peak_bytes, held.reads[i].peak_bytes);
   }
@@ -35,9 +35,9 @@ void keep_bytes(const UnmodelledMemory& unmodelled, const UnmodelledMemory& held
 
 // Calls `see` after each of two simulated steps; the second is like all later ones.
 template <class See>
-void simulate_twice(const StepSimulationTables& tables, const UnmodelledMemory& unmodelled,
-                    const RecordedOpCosts& costs, const plan::Plan& plan, See see) {
-  schedule::LearnedMemoryHeadroom schedule;
+void simulate_twice(const RecordedStepSimulationTables& tables, const UnmodelledMemory& unmodelled,
+                    const RecordedStepCosts& costs, const plan::Plan& plan, See see) {
+  schedule::LearnedMemoryHeadroomTimeline schedule;
   SimulatedCachingAllocator cache(costs.grain_bytes);
   StepSimulator::StepState before;
   for (int step = 0; step < 2; ++step) {
@@ -52,18 +52,18 @@ struct Recorded {
   double rerun_ms = 0, gather_wait_ms = 0, wait_in_reruns_ms = 0;
 };
 
-Recorded simulate_recorded(const StepSimulationTables& tables, const UnmodelledMemory& unmodelled,
-                           const RecordedOpCosts& costs) {
+Recorded simulate_recorded(const RecordedStepSimulationTables& tables, const UnmodelledMemory& unmodelled,
+                           const RecordedStepCosts& costs) {
   Recorded recorded;
   simulate_twice(tables, unmodelled, costs, costs.plan, [&](const StepSimulator& step) {
-    const GatherSimulator& gathers = step.gathers();
+    const ParameterGatherSimulator& gathers = step.gathers();
     recorded = {step.values().rerun_ms(), gathers.waited_ms(), gathers.waited_in_reruns_ms()};
   });
   return recorded;
 }
 
-UnmodelledMemory all_held(const StepSimulationTables& tables, const UnmodelledMemory& unmodelled,
-                          const RecordedOpCosts& costs) {
+UnmodelledMemory all_held(const RecordedStepSimulationTables& tables, const UnmodelledMemory& unmodelled,
+                          const RecordedStepCosts& costs) {
   UnmodelledMemory held;
   simulate_twice(tables, unmodelled, costs, {}, [&](const StepSimulator& step) { held = step.held(); });
   return held;
@@ -73,7 +73,7 @@ UnmodelledMemory all_held(const StepSimulationTables& tables, const UnmodelledMe
 // So compute is scaled until the recorded step is predicted as it was measured. Copies are not: if the step waits for
 // them, more compute does not bring it nearer, and the best scale so far stays.
 void calibrate(const plan::ProgramFacts& facts, const plan::Plan& recorded, double measured_ms,
-               RecordedOpCosts& costs) {
+               RecordedStepCosts& costs) {
   constexpr int kRounds = 6;
   constexpr double kLeast = 0.67, kMost = 1.5;  // of the recorded times
   const double least_ms = kLeast * costs.step_ms, most_ms = kMost * costs.step_ms;
@@ -89,9 +89,9 @@ void calibrate(const plan::ProgramFacts& facts, const plan::Plan& recorded, doub
   costs.step_ms = best_ms;
 }
 
-RecordedOpCosts without_recompute(const plan::ProgramFacts& facts, RecordedOpCosts costs) {
+RecordedStepCosts without_recompute(const plan::ProgramFacts& facts, RecordedStepCosts costs) {
   if (costs.plan.keeps_everything()) return costs;
-  const StepSimulationTables tables(facts, costs);
+  const RecordedStepSimulationTables tables(facts, costs);
   const UnmodelledMemory unmodelled = find_unmodelled_memory(tables, costs);
   const Recorded recorded = simulate_recorded(tables, unmodelled, costs);
   const UnmodelledMemory kept = all_held(tables, unmodelled, costs);
@@ -108,7 +108,7 @@ RecordedOpCosts without_recompute(const plan::ProgramFacts& facts, RecordedOpCos
 
 }  // namespace
 
-RecordedOpCosts costs_without_recompute(const plan::ProgramFacts& facts, RecordedOpCosts costs) {
+RecordedStepCosts costs_without_recompute(const plan::ProgramFacts& facts, RecordedStepCosts costs) {
   plan::Plan recorded = costs.plan;
   recorded.states = std::exchange(costs.states.placements, {});
   const double measured_ms = std::exchange(costs.states.measured_ms, 0);

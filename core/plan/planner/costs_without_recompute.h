@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/plan/facts/program_facts.h"
-#include "core/plan/facts/recorded_op_costs.h"
+#include "core/plan/facts/recorded_step_costs.h"
 
 namespace memtune::planner {
 
@@ -10,6 +10,6 @@ namespace memtune::planner {
 // recomputation. `rerun_ratio` becomes the time of a recomputation divided by that of the forward. Costs recorded with
 // everything kept are returned unchanged. If parameters or optimizer states were offloaded, compute is scaled so that
 // the recorded step is predicted as measured. `facts`: of the recorded program, whose ops the plan of the costs names.
-plan::RecordedOpCosts costs_without_recompute(const plan::ProgramFacts& facts, plan::RecordedOpCosts costs);
+plan::RecordedStepCosts costs_without_recompute(const plan::ProgramFacts& facts, plan::RecordedStepCosts costs);
 
 }  // namespace memtune::planner

@@ -12,7 +12,7 @@ namespace {
 using plan::MachineProfile;
 using plan::OpClass;
 using plan::OpFacts;
-using plan::RecordedOpCosts;
+using plan::RecordedStepCosts;
 
 constexpr double kFlopsPerMs = 1e9;  // at 1 TFLOP/s
 constexpr double kMaxFlops = 1e24;
@@ -48,10 +48,10 @@ double known_flops(const OpFacts& op) { return op.flops > 0 && op.flops < kMaxFl
 
 int width(const std::string& dtype) { return dtype == "float64" ? 8 : dtype == "float32" ? 4 : 2; }
 
-double bytes_of(const RecordedOpCosts& costs, const std::vector<int>& values, bool outputs_only = false) {
+double bytes_of(const RecordedStepCosts& costs, const std::vector<int>& values, bool outputs_only = false) {
   double bytes = 0;
   for (const int value : values) {
-    const RecordedOpCosts::Value& one = costs.values[static_cast<size_t>(value)];
+    const RecordedStepCosts::Value& one = costs.values[static_cast<size_t>(value)];
     if (one.output != kPrivateSave || !outputs_only) bytes += static_cast<double>(one.bytes);
   }
   return bytes;
@@ -59,8 +59,8 @@ double bytes_of(const RecordedOpCosts& costs, const std::vector<int>& values, bo
 
 // An operand of a matmul that is not a value is a parameter. For matrices M by K, K by N and M by N, the product of the
 // element counts is the square of the multiply-adds.
-double parameter_bytes(const plan::ProgramFacts& facts, const RecordedOpCosts& costs, const RecordedOpCosts::Run& run,
-                       double flops, int width) {
+double parameter_bytes(const plan::ProgramFacts& facts, const RecordedStepCosts& costs,
+                       const RecordedStepCosts::Run& run, double flops, int width) {
   if (facts.ops[static_cast<size_t>(run.op)].op_class != OpClass::matmul || run.reads.size() != 1) return 0;
   const double read = bytes_of(costs, run.reads) / width, made = bytes_of(costs, run.makes, true) / width;
   if (read == 0 || made == 0) return 0;
@@ -68,32 +68,32 @@ double parameter_bytes(const plan::ProgramFacts& facts, const RecordedOpCosts& c
 }
 
 // A view moves nothing.
-double moved_bytes(const RecordedOpCosts& costs, const RecordedOpCosts::Run& run) {
+double moved_bytes(const RecordedStepCosts& costs, const RecordedStepCosts::Run& run) {
   return run.makes.empty() ? 0 : bytes_of(costs, run.reads) + bytes_of(costs, run.makes);
 }
 
 }  // namespace
 
-SourceAndTargetTime& SourceAndTargetTime::operator+=(const SourceAndTargetTime& other) {
+SourceAndTargetMachineTime& SourceAndTargetMachineTime::operator+=(const SourceAndTargetMachineTime& other) {
   from_ms += other.from_ms;
   to_ms += other.to_ms;
   return *this;
 }
 
-CrossMachineRoofline::CrossMachineRoofline(const plan::ProgramFacts& facts, const RecordedOpCosts& costs,
+CrossMachineRoofline::CrossMachineRoofline(const plan::ProgramFacts& facts, const RecordedStepCosts& costs,
                                            const MachineProfile& from, const MachineProfile& to,
                                            const std::string& dtype)
     : memory_{1 / (plan::kBytesPerMs * from.memory_gb_per_s), 1 / (plan::kBytesPerMs * to.memory_gb_per_s)} {
   std::vector<int> times(facts.ops.size());  // facts sum up an op's runs
-  for (const RecordedOpCosts::Run& run : costs.runs) ++times[static_cast<size_t>(run.op)];
-  SourceAndTargetTime unsaved;
-  for (const RecordedOpCosts::Run& run : costs.runs) {
+  for (const RecordedStepCosts::Run& run : costs.runs) ++times[static_cast<size_t>(run.op)];
+  SourceAndTargetMachineTime unsaved;
+  for (const RecordedStepCosts::Run& run : costs.runs) {
     const OpFacts& op = facts.ops[static_cast<size_t>(run.op)];
     const double flops = known_flops(op) / times[static_cast<size_t>(run.op)];
     const std::string& own = op.dtype.empty() ? dtype : op.dtype;
     unknown_.push_back(multiplies(op) && flops == 0);
     by_arithmetic_.push_back(false);
-    SourceAndTargetTime roof;
+    SourceAndTargetMachineTime roof;
     if (!multiplies(op)) {
       arithmetic_.push_back(plain_ratio(from, to, memory_ratio()));
       roof = moved(moved_bytes(costs, run));

@@ -10,24 +10,24 @@
 
 #include "core/plan/facts/machine_profile.h"
 #include "core/plan/facts/program_facts.h"
-#include "core/plan/facts/recorded_op_costs.h"
+#include "core/plan/facts/recorded_step_costs.h"
 
 namespace memtune::planner {
 
 // Milliseconds on the machine that measured, and on the other.
-struct SourceAndTargetTime {
+struct SourceAndTargetMachineTime {
   double from_ms = 0, to_ms = 0;
-  SourceAndTargetTime& operator+=(const SourceAndTargetTime& other);
+  SourceAndTargetMachineTime& operator+=(const SourceAndTargetMachineTime& other);
 };
 
 class CrossMachineRoofline {
  public:
   // `dtype`: of multiplications, if the facts do not name it. Throws UsageError if a rate of a machine is unknown.
-  CrossMachineRoofline(const plan::ProgramFacts& facts, const plan::RecordedOpCosts& costs,
+  CrossMachineRoofline(const plan::ProgramFacts& facts, const plan::RecordedStepCosts& costs,
                        const plan::MachineProfile& from, const plan::MachineProfile& to, const std::string& dtype);
 
-  const SourceAndTargetTime& forward(int run) const { return forward_[static_cast<size_t>(run)]; }
-  const SourceAndTargetTime& backward(int run) const { return backward_[static_cast<size_t>(run)]; }
+  const SourceAndTargetMachineTime& forward(int run) const { return forward_[static_cast<size_t>(run)]; }
+  const SourceAndTargetMachineTime& backward(int run) const { return backward_[static_cast<size_t>(run)]; }
 
   // Time on the other machine divided by that on this one, if only arithmetic, or only memory, is the bound.
   double arithmetic_ratio(int run) const { return arithmetic_[static_cast<size_t>(run)]; }
@@ -36,11 +36,11 @@ class CrossMachineRoofline {
   // Whether it multiplies an unknown amount; it then has no roofline.
   bool unknown(int run) const { return unknown_[static_cast<size_t>(run)]; }
 
-  SourceAndTargetTime moved(double bytes) const { return {memory_.from_ms * bytes, memory_.to_ms * bytes}; }
+  SourceAndTargetMachineTime moved(double bytes) const { return {memory_.from_ms * bytes, memory_.to_ms * bytes}; }
 
  private:
-  SourceAndTargetTime memory_;  // per byte
-  std::vector<SourceAndTargetTime> forward_, backward_;
+  SourceAndTargetMachineTime memory_;  // per byte
+  std::vector<SourceAndTargetMachineTime> forward_, backward_;
   std::vector<double> arithmetic_;
   std::vector<bool> by_arithmetic_, unknown_;
 };

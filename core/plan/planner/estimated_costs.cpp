@@ -5,13 +5,13 @@
 #include <vector>
 
 #include "core/plan/planner/cross_machine_roofline.h"
-#include "core/plan/planner/step_costs_with_host_waits.h"
+#include "core/plan/planner/step_costs_with_waits_for_host.h"
 
 namespace memtune::planner {
 namespace {
 
 using plan::OpClass;
-using plan::RecordedOpCosts;
+using plan::RecordedStepCosts;
 
 // Shares of the roofline that ops of a class reached in recorded steps of seven trainings on an H200, forward and
 // backward.
@@ -40,17 +40,17 @@ Share share(const plan::OpFacts& op) {
 double at_least_a_kernel(double ms, double of) { return ms > 0 ? std::max(kKernelMs, ms / of) : 0; }
 
 // An update reads parameters, gradients and states, and writes parameters and states.
-double update_bytes(const RecordedOpCosts& costs) {
+double update_bytes(const RecordedStepCosts& costs) {
   double bytes = 0;
-  for (const RecordedOpCosts::StateUnit& unit : costs.states.units)
+  for (const RecordedStepCosts::StateUnit& unit : costs.states.units)
     bytes += 3.0 * static_cast<double>(unit.trained_bytes) + 2.0 * static_cast<double>(unit.moment_bytes);
   return bytes;
 }
 
 }  // namespace
 
-RecordedOpCosts estimated_costs(const plan::ProgramFacts& facts, RecordedOpCosts costs,
-                                const plan::MachineProfile& machine, const std::string& dtype) {
+RecordedStepCosts estimated_costs(const plan::ProgramFacts& facts, RecordedStepCosts costs,
+                                  const plan::MachineProfile& machine, const std::string& dtype) {
   const CrossMachineRoofline roofline(facts, costs, machine, machine, dtype);
   const auto op_of = [&](int run) -> const plan::OpFacts& {
     return facts.ops[static_cast<size_t>(costs.runs[static_cast<size_t>(run)].op)];
@@ -58,7 +58,7 @@ RecordedOpCosts estimated_costs(const plan::ProgramFacts& facts, RecordedOpCosts
   // The last tensor that backward unpacks for an op starts its kernels.
   std::vector<size_t> last(costs.runs.size(), costs.moments.size());
   for (size_t i = 0; i < costs.moments.size(); ++i)
-    if (costs.moments[i].kind == RecordedOpCosts::Moment::Kind::unpack)
+    if (costs.moments[i].kind == RecordedStepCosts::Moment::Kind::unpack)
       last[static_cast<size_t>(costs.saved[static_cast<size_t>(costs.moments[i].saved)].run)] = i;
   costs.issue = {};
   costs.issue.runs.resize(costs.runs.size());

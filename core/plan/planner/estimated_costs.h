@@ -7,13 +7,13 @@
 
 #include "core/plan/facts/machine_profile.h"
 #include "core/plan/facts/program_facts.h"
-#include "core/plan/facts/recorded_op_costs.h"
+#include "core/plan/facts/recorded_step_costs.h"
 
 namespace memtune::planner {
 
 // `costs`: of the program of `facts`; its times are replaced, its bytes stay. `dtype`: of multiplications, if the facts
 // do not name it. Throws UsageError if the machine lacks the rate of a dtype.
-plan::RecordedOpCosts estimated_costs(const plan::ProgramFacts& facts, plan::RecordedOpCosts costs,
-                                      const plan::MachineProfile& machine, const std::string& dtype);
+plan::RecordedStepCosts estimated_costs(const plan::ProgramFacts& facts, plan::RecordedStepCosts costs,
+                                        const plan::MachineProfile& machine, const std::string& dtype);
 
 }  // namespace memtune::planner

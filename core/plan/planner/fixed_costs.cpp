@@ -10,7 +10,7 @@ namespace memtune::planner {
 namespace {
 
 using plan::ProgramFacts;
-using plan::RecordedOpCosts;
+using plan::RecordedStepCosts;
 
 // By op: whether an input of it depends on program inputs. Ops that return sizes do not count.
 std::vector<bool> ops_of_inputs(const ProgramFacts& facts) {
@@ -31,27 +31,28 @@ struct Growing {
   std::vector<bool> runs, values;
 };
 
-Growing find_growing(const ProgramFacts& facts, const RecordedOpCosts& costs) {
+Growing find_growing(const ProgramFacts& facts, const RecordedStepCosts& costs) {
   const std::vector<bool> ops = ops_of_inputs(facts);
   Growing growing{{}, std::vector<bool>(costs.values.size())};
-  for (const RecordedOpCosts::Run& run : costs.runs) {
+  for (const RecordedStepCosts::Run& run : costs.runs) {
     growing.runs.push_back(ops[run.op] ||
                            std::ranges::any_of(run.reads, [&](int value) { return growing.values[value]; }));
     for (const int value : run.makes)
-      growing.values[value] = growing.runs.back() && costs.values[value].cast_of != RecordedOpCosts::kCastOfOther;
+      growing.values[value] = growing.runs.back() && costs.values[value].cast_of != RecordedStepCosts::kCastOfOther;
   }
   return growing;
 }
 
 // Bytes held by the values in each later step.
-UnmodelledMemory held_by(const ProgramFacts& facts, const RecordedOpCosts& costs, const UnmodelledMemory& unmodelled) {
+UnmodelledMemory held_by(const ProgramFacts& facts, const RecordedStepCosts& costs,
+                         const UnmodelledMemory& unmodelled) {
   constexpr int kSteps = 2;
-  const StepSimulationTables tables(facts, costs);
+  const RecordedStepSimulationTables tables(facts, costs);
   const plan::Plan keeps;
   SimulatedCachingAllocator cache(costs.grain_bytes);
   UnmodelledMemory held;
   for (int step = 0; step < kSteps; ++step) {
-    schedule::LearnedMemoryHeadroom schedule;
+    schedule::LearnedMemoryHeadroomTimeline schedule;
     StepSimulator simulator(tables, costs, unmodelled, keeps, schedule, cache);
     simulator.simulate_step();
     held = simulator.held();
@@ -66,7 +67,7 @@ struct Lasting {
 
 // If gradients were not recorded, takes the least unmodelled memory from a moment to the end. That counts them too
 // early.
-std::vector<int64_t> lasting_at_most(const RecordedOpCosts& costs, const UnmodelledMemory& unmodelled) {
+std::vector<int64_t> lasting_at_most(const RecordedStepCosts& costs, const UnmodelledMemory& unmodelled) {
   std::vector<int64_t> lasting(costs.moments.size() + 1, std::max(costs.start_bytes, unmodelled.after_peak_bytes));
   for (size_t i = costs.moments.size(); i-- > 0;)
     lasting[i] = std::max(costs.start_bytes, std::min(lasting[i + 1], unmodelled.moments[i].before_bytes));
@@ -75,12 +76,12 @@ std::vector<int64_t> lasting_at_most(const RecordedOpCosts& costs, const Unmodel
 }
 
 // A gradient becomes that of the parameter when backward of its op has freed its saved tensors: by the next unpack.
-std::vector<Lasting> find_lasting(const RecordedOpCosts& costs, const UnmodelledMemory& unmodelled) {
+std::vector<Lasting> find_lasting(const RecordedStepCosts& costs, const UnmodelledMemory& unmodelled) {
   const std::vector<int64_t> most = lasting_at_most(costs, unmodelled);
   std::vector<Lasting> lasting(costs.moments.size());
   int64_t next = most.back();
   for (size_t i = costs.moments.size(); i-- > 0;) {
-    const bool unpacks = costs.moments[i].kind == RecordedOpCosts::Moment::Kind::unpack;
+    const bool unpacks = costs.moments[i].kind == RecordedStepCosts::Moment::Kind::unpack;
     const UnmodelledMemory::Entry& there = unmodelled.moments[i];
     lasting[i] = {std::min(unpacks ? most[i] : next, there.before_bytes), std::min(next, there.peak_bytes)};
     if (unpacks) next = most[i];
@@ -90,18 +91,18 @@ std::vector<Lasting> find_lasting(const RecordedOpCosts& costs, const Unmodelled
 
 }  // namespace
 
-RecordedOpCosts fixed_costs(const ProgramFacts& facts, const RecordedOpCosts& costs) {
-  const StepSimulationTables tables(facts, costs);
+RecordedStepCosts fixed_costs(const ProgramFacts& facts, const RecordedStepCosts& costs) {
+  const RecordedStepSimulationTables tables(facts, costs);
   const UnmodelledMemory unmodelled = find_unmodelled_memory(tables, costs);
   const Growing growing = find_growing(facts, costs);
-  RecordedOpCosts fixed = costs;
+  RecordedStepCosts fixed = costs;
   fixed.step_ms = fixed.before_ms = fixed.rerun_ms = 0;
   fixed.after_ms = tables.scale * costs.after_ms;
   for (size_t i = 0; i < fixed.values.size(); ++i)
     if (growing.values[i]) fixed.values[i].bytes = 0;
   const UnmodelledMemory held = held_by(facts, fixed, unmodelled);
   for (size_t i = 0; i < fixed.runs.size(); ++i) {
-    RecordedOpCosts::Run& run = fixed.runs[i];
+    RecordedStepCosts::Run& run = fixed.runs[i];
     run.ms = run.host_ms = 0;
     run.before_bytes = unmodelled.runs[i].before_bytes + held.runs[i].before_bytes;
     if (!growing.runs[i]) continue;
@@ -112,12 +113,12 @@ RecordedOpCosts fixed_costs(const ProgramFacts& facts, const RecordedOpCosts& co
   fixed.before_peak_bytes =
       std::min(lasting.front().before_bytes, unmodelled.before_peak_bytes) + held.before_peak_bytes;
   for (size_t i = 0; i < fixed.moments.size(); ++i) {
-    RecordedOpCosts::Moment& moment = fixed.moments[i];
+    RecordedStepCosts::Moment& moment = fixed.moments[i];
     const UnmodelledMemory::Entry& there = held.moments[i];
     moment.ms = moment.host_ms = 0;
     moment.before_bytes =
         lasting[i].before_bytes +
-        (moment.kind == RecordedOpCosts::Moment::Kind::unpack ? there.peak_bytes : there.before_bytes);
+        (moment.kind == RecordedStepCosts::Moment::Kind::unpack ? there.peak_bytes : there.before_bytes);
     moment.peak_bytes = lasting[i].behind_bytes + there.peak_bytes;
   }
   return fixed;

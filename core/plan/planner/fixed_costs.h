@@ -7,12 +7,12 @@
 #pragma once
 
 #include "core/plan/facts/program_facts.h"
-#include "core/plan/facts/recorded_op_costs.h"
+#include "core/plan/facts/recorded_step_costs.h"
 
 namespace memtune::planner {
 
 // `costs`: of a step that kept everything (see costs_without_recompute), recorded from the program of `facts`. So is
 // the result.
-plan::RecordedOpCosts fixed_costs(const plan::ProgramFacts& facts, const plan::RecordedOpCosts& costs);
+plan::RecordedStepCosts fixed_costs(const plan::ProgramFacts& facts, const plan::RecordedStepCosts& costs);
 
 }  // namespace memtune::planner

@@ -57,7 +57,7 @@ size_t PlanReasonFinder::part_of(int op) const {
 
 // The op that runs at an entry of the log, or whose backward runs there.
 int PlanReasonFinder::op_at(size_t entry) const {
-  const plan::RecordedOpCosts& costs = planner_.costs_;
+  const plan::RecordedStepCosts& costs = planner_.costs_;
   if (entry < costs.runs.size()) return costs.runs[entry].op;
   const int saved = costs.moments[entry - costs.runs.size()].saved;
   return costs.runs[static_cast<size_t>(costs.saved[static_cast<size_t>(saved)].run)].op;
@@ -111,7 +111,7 @@ void PlanReasonFinder::add_next(size_t part, BlockGroupPlanCosts& treated) const
 
 void PlanReasonFinder::name(size_t part, BlockGroupPlanCosts& treated) const {
   for (const ActivationStoragePlacement& placed : chosen(part).places) {
-    const plan::AllocationNode& memory = planner_.graph_.memories()[static_cast<size_t>(placed.memory)];
+    const plan::OpOutputAllocationNode& memory = planner_.graph_.memories()[static_cast<size_t>(placed.memory)];
     const std::string name = short_name(planner_.facts_.ops[static_cast<size_t>(memory.op)]);
     std::vector<std::string>& names = placed.place == TensorPlacement::recompute ? treated.recomputed : treated.moved;
     if (std::ranges::count(names, name) == 0) names.push_back(name);

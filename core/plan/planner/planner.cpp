@@ -9,16 +9,16 @@
 #include <utility>
 
 #include "core/base/bounds.h"
-#include "core/plan/planner/plan_search.h"
-#include "core/plan/planner/state_offload_simulator.h"
-#include "core/plan/planner/step_costs_with_host_waits.h"
+#include "core/plan/planner/block_option_plan_search.h"
+#include "core/plan/planner/model_state_offload_simulator.h"
+#include "core/plan/planner/step_costs_with_waits_for_host.h"
 #include "core/plan/strategy/third_party_engine_preset.h"
 
 namespace memtune::planner {
 namespace {
 
 using plan::OpFacts;
-using plan::RecordedOpCosts;
+using plan::RecordedStepCosts;
 
 // Recorded costs of a part of the chain: a block, or the ops before or after the blocks. Bytes are allocated bytes.
 struct PartCosts {
@@ -34,19 +34,19 @@ size_t part_of(const plan::ProgramFacts& facts, int op) {
   return one.block >= 0 ? static_cast<size_t>(one.block) + 1 : one.after_blocks ? facts.blocks.size() + 1 : 0;
 }
 
-std::vector<PartCosts> costs_of_parts(const plan::ProgramFacts& facts, const RecordedOpCosts& costs) {
+std::vector<PartCosts> costs_of_parts(const plan::ProgramFacts& facts, const RecordedStepCosts& costs) {
   std::vector<PartCosts> parts(facts.blocks.size() + 2);
   const auto costs_at = [&](int run) -> PartCosts& {
     return parts[part_of(facts, costs.runs[static_cast<size_t>(run)].op)];
   };
   for (size_t i = 0; i < costs.runs.size(); ++i) {
-    const RecordedOpCosts::Run& run = costs.runs[i];
+    const RecordedStepCosts::Run& run = costs.runs[i];
     PartCosts& part = costs_at(static_cast<int>(i));
     if (part.before_bytes < 0) part.before_bytes = run.before_bytes;
     part.forward_ms += run.ms;
     part.forward_bytes = std::max(part.forward_bytes, run.before_bytes + run.own_bytes);
   }
-  for (const RecordedOpCosts::Moment& moment : costs.moments) {
+  for (const RecordedStepCosts::Moment& moment : costs.moments) {
     PartCosts& part = costs_at(costs.saved[static_cast<size_t>(moment.saved)].run);
     part.backward_ms += moment.ms;
     part.backward_bytes = std::max(part.backward_bytes, moment.peak_bytes);
@@ -75,7 +75,7 @@ constexpr int kShares = 4;            // offloaded are the states of a quarter o
 // Blocks apart from each other give their copies most time.
 bool is_in_share(size_t block, size_t share) { return (block + 1) * share / kShares > block * share / kShares; }
 
-bool can_offload_states(const RecordedOpCosts& costs) { return !costs.states.units.empty() && costs.passes == 1; }
+bool can_offload_states(const RecordedStepCosts& costs) { return !costs.states.units.empty() && costs.passes == 1; }
 
 // From nothing offloaded to everything.
 std::vector<std::vector<plan::UnitStatePlacement>> state_placements(const plan::ProgramFacts& facts) {
@@ -95,16 +95,19 @@ std::vector<std::vector<plan::UnitStatePlacement>> state_placements(const plan::
   return placements;
 }
 
-int64_t usable_bytes(const PlanLimits& limits) { return limits.budget_bytes - limits.budget_bytes / kUnmodelledShare; }
+int64_t usable_bytes(const PlanMemoryBudgets& limits) {
+  return limits.budget_bytes - limits.budget_bytes / kUnmodelledShare;
+}
 
 }  // namespace
 
-AllowedOffloadTiers tiers(const PlanLimits& limits, bool disk, bool states, const RecordedOpCosts& costs) {
+AllowedOffloadTiersAndHostBudget tiers(const PlanMemoryBudgets& limits, bool disk, bool states,
+                                       const RecordedStepCosts& costs) {
   return {limits.host_budget_bytes, disk && costs.disk_write_gb_per_s > 0 && costs.disk_read_gb_per_s > 0, states};
 }
 
-std::vector<PlanLimits> budget_ladder(int64_t most_bytes, int64_t least_bytes, PlanLimits limit) {
-  std::vector<PlanLimits> limits;
+std::vector<PlanMemoryBudgets> budget_ladder(int64_t most_bytes, int64_t least_bytes, PlanMemoryBudgets limit) {
+  std::vector<PlanMemoryBudgets> limits;
   least_bytes = std::min(least_bytes, most_bytes);
   for (int i = 0; i < kRungs; ++i) {
     const int64_t bytes = most_bytes - (most_bytes - least_bytes) * i / (kRungs - 1);
@@ -114,8 +117,8 @@ std::vector<PlanLimits> budget_ladder(int64_t most_bytes, int64_t least_bytes, P
   return limits;
 }
 
-Planner::Planner(const plan::ProgramFacts& facts, RecordedOpCosts costs, const AllowedOffloadTiers& tiers,
-                 unsigned cores)
+Planner::Planner(const plan::ProgramFacts& facts, RecordedStepCosts costs,
+                 const AllowedOffloadTiersAndHostBudget& tiers, unsigned cores)
     : facts_(facts),
       graph_(facts),
       costs_(std::move(costs)),
@@ -128,7 +131,7 @@ Planner::Planner(const plan::ProgramFacts& facts, RecordedOpCosts costs, const A
   limits_.outside = true;
   limits_.disk = tiers_.disk && tiers_.host_budget_bytes > 0;
   int64_t gradient_bytes = 0;
-  for (const RecordedOpCosts::StateUnit& unit : costs_.states.units)
+  for (const RecordedStepCosts::StateUnit& unit : costs_.states.units)
     gradient_bytes = bounded_sum(gradient_bytes, unit.trained_bytes);
   for (auto& states : state_placements(facts_)) {
     if (!placements_.empty() && !(tiers_.states && can_offload_states(costs_))) break;
@@ -140,8 +143,8 @@ Planner::Planner(const plan::ProgramFacts& facts, RecordedOpCosts costs, const A
     placement.freed_bytes = bounded_sum(offloaded_state_bytes(costs_, plan), gradient_bytes);
   }
   parts_ = block_options(facts_, graph_, issue_step(costs_).costs, limits_);
-  for (const RecordedOpCosts::Run& run : costs_.runs) part_of_entry_.push_back(part_of(facts_, run.op));
-  for (const RecordedOpCosts::Moment& moment : costs_.moments)
+  for (const RecordedStepCosts::Run& run : costs_.runs) part_of_entry_.push_back(part_of(facts_, run.op));
+  for (const RecordedStepCosts::Moment& moment : costs_.moments)
     part_of_entry_.push_back(part_of_entry_[static_cast<size_t>(costs_.saved[static_cast<size_t>(moment.saved)].run)]);
 }
 
@@ -168,7 +171,8 @@ ChainPlanningProblem Planner::make_chain() const {
     const PartCosts& part = costs[i];
     const int64_t kept = parts_[i].options.front().resident_bytes;
     const int64_t grown = i + 1 < parts_.size() ? costs[i + 1].before_bytes - part.before_bytes : kept;
-    ChainBlock& block = chain.blocks.emplace_back(ChainBlock{part.forward_ms, part.backward_ms, {}});
+    ChainBlockTimesAndOptions& block =
+        chain.blocks.emplace_back(ChainBlockTimesAndOptions{part.forward_ms, part.backward_ms, {}});
     for (const BlockOption& option : parts_[i].options)
       block.options.push_back({.resident_bytes = std::max<int64_t>(0, grown - (kept - option.resident_bytes)),
                                .offloaded_bytes = option.offloaded_bytes,
@@ -213,19 +217,19 @@ const StepPrediction& Planner::score(const Choice& choice, Scores& scores) const
   return found->second;
 }
 
-PredictedPlan Planner::planned(const Choice& choice, const PlanLimits& limits, const std::string& name,
+PredictedPlan Planner::planned(const Choice& choice, const PlanMemoryBudgets& limits, const std::string& name,
                                Scores& scores) const {
   return {make_plan(choice, name), score(choice, scores), choice, least_ms(limits, choice.back()).value_or(0)};
 }
 
 // As the allocator of a device of the budget's size would run it, with or without expandable segments.
-StepPrediction Planner::predict_on_device(const Choice& choice, const PlanLimits& limits,
+StepPrediction Planner::predict_on_device(const Choice& choice, const PlanMemoryBudgets& limits,
                                           bool expandable_segments) const {
   return model_->predict(make_plan(choice, ""), tiers_, nullptr, {usable_bytes(limits), expandable_segments});
 }
 
 // Offloaded bytes have to fit in host memory and on disk together.
-std::optional<double> Planner::least_ms(const PlanLimits& limits, Variant variant) const {
+std::optional<double> Planner::least_ms(const PlanMemoryBudgets& limits, Variant variant) const {
   const bool endless = limits.host_budget_bytes == 0 || (limits_.disk && limits.disk_budget_bytes == 0);
   const int64_t room = limits.host_budget_bytes + (limits_.disk ? limits.disk_budget_bytes : 0);
   const int64_t more = placement(variant).freed_bytes;
@@ -233,8 +237,8 @@ std::optional<double> Planner::least_ms(const PlanLimits& limits, Variant varian
   return bound_->least_ms(bytes, endless ? 0 : room);
 }
 
-std::optional<PredictedPlan> Planner::plan(const PlanLimits& limits, const std::string& name, bool safe) const {
-  const auto named = [&](const PlanLimits&) { return name; };
+std::optional<PredictedPlan> Planner::plan(const PlanMemoryBudgets& limits, const std::string& name, bool safe) const {
+  const auto named = [&](const PlanMemoryBudgets&) { return name; };
   const auto plan_of = [&](bool states) {
     FittingPlans found = search(std::span(&limits, 1), variants(states), named, safe, {}).front();
     auto& first = safe ? found.safe : found.tight;
@@ -250,12 +254,12 @@ std::optional<PredictedPlan> Planner::plan(const PlanLimits& limits, const std::
 }
 
 // Activations give way to parameters and optimizer states that no op needs: then these are worth offloading, too.
-bool Planner::is_slow(const PredictedPlan& step, const PlanLimits& limits) const {
+bool Planner::is_slow(const PredictedPlan& step, const PlanMemoryBudgets& limits) const {
   if (!tiers_.states) return false;
   if (step.predicted.step_ms > kSlow * costs_.step_ms) return true;
   for (size_t i = 1; i < placements_.size(); ++i) {
     const auto variant = static_cast<Variant>(i * std::size(kStashBytes));
-    const auto choice = PlanSearch(*this, limits, scores_, variant).fastest_alike();
+    const auto choice = BlockOptionPlanSearch(*this, limits, scores_, variant).fastest_alike();
     if (choice && score(*choice).step_ms < kWorthMore * step.predicted.step_ms) return true;
   }
   return false;
@@ -263,10 +267,10 @@ bool Planner::is_slow(const PredictedPlan& step, const PlanLimits& limits) const
 
 // With expandable segments, free memory in pieces only costs time: the allocator gives it back and takes it again in
 // each step.
-std::optional<PredictedPlan> Planner::plan_with_retries(PlanLimits limits, const std::string& name) const {
+std::optional<PredictedPlan> Planner::plan_with_retries(PlanMemoryBudgets limits, const std::string& name) const {
   if (costs_.grain_bytes == 1) return std::nullopt;
   limits.budget_bytes -= std::min(kUnusedPages, limits.budget_bytes / kUnusedShare);
-  const auto choice = PlanSearch(*this, limits, scores_).fastest();
+  const auto choice = BlockOptionPlanSearch(*this, limits, scores_).fastest();
   if (!choice) return std::nullopt;
   PredictedPlan step = planned(*choice, limits, name, scores_);
   step.predicted.short_bytes = std::max<int64_t>(1, predict_on_device(step.plan, limits.budget_bytes).short_bytes);
@@ -285,8 +289,8 @@ StepPrediction Planner::predict_on_device(const plan::Plan& plan, int64_t device
 
 // Takes the first of the choices, fastest first, that fits. Returns what the best of them lacks to be safe. On a
 // device, free cores predict the next choices meanwhile.
-int64_t Planner::take_fitting(const std::vector<Choice>& choices, const PlanLimits& limits, const std::string& name,
-                              Scores& scores, FittingPlans& found) const {
+int64_t Planner::take_fitting(const std::vector<Choice>& choices, const PlanMemoryBudgets& limits,
+                              const std::string& name, Scores& scores, FittingPlans& found) const {
   int64_t missing_bytes = std::numeric_limits<int64_t>::max();
   std::map<size_t, StepPrediction> growing, fixed;  // by choice
   const auto predict_ahead = [&](std::map<size_t, StepPrediction>& steps, size_t first) {
@@ -326,12 +330,12 @@ int64_t Planner::take_fitting(const std::vector<Choice>& choices, const PlanLimi
 
 // A choice fits by what it allocates. If the allocator needs more than the device has, because free memory is in
 // pieces, choices that are nearly as fast are tried, then those of a search for less, and at last any.
-Planner::FittingPlans Planner::search(const PlanLimits& limits, Variant variant, const std::string& name, bool safe,
-                                      Scores& scores) const {
+Planner::FittingPlans Planner::search(const PlanMemoryBudgets& limits, Variant variant, const std::string& name,
+                                      bool safe, Scores& scores) const {
   FittingPlans found;
-  PlanLimits goal = limits;
+  PlanMemoryBudgets goal = limits;
   for (int i = 0; i < kMaxSearches && !found.safe && (safe || !found.tight); ++i) {
-    PlanSearch search(*this, goal, scores, variant);
+    BlockOptionPlanSearch search(*this, goal, scores, variant);
     const auto fastest = search.fastest();
     if (!fastest) break;
     const StepPrediction& best = score(*fastest, scores);
@@ -343,14 +347,15 @@ Planner::FittingPlans Planner::search(const PlanLimits& limits, Variant variant,
                         std::clamp(missing_bytes, limits.budget_bytes / kLeastStep, limits.budget_bytes / kMostStep);
   }
   if (!found.safe && !found.tight)
-    take_fitting(PlanSearch(*this, limits, scores, variant).known(kMaxOnDevice), limits, name, scores, found);
+    take_fitting(BlockOptionPlanSearch(*this, limits, scores, variant).known(kMaxOnDevice), limits, name, scores,
+                 found);
   return found;
 }
 
-PredictedPlan Planner::least_memory(PlanLimits limits, const std::string& name) const {
+PredictedPlan Planner::least_memory(PlanMemoryBudgets limits, const std::string& name) const {
   limits.budget_bytes = std::numeric_limits<int64_t>::max();
   const Variant most = variants(placements_.size() > 1).back();
-  const Choice smallest = PlanSearch(*this, limits, scores_, most).smallest();
+  const Choice smallest = BlockOptionPlanSearch(*this, limits, scores_, most).smallest();
   limits.budget_bytes = score(smallest).required_bytes;
   return planned(smallest, limits, name, scores_);
 }
@@ -362,7 +367,7 @@ void Planner::take_faster(std::optional<PredictedPlan>& best, std::optional<Pred
 
 // Searches run in parallel, one for each limit and variant. Each starts from the current scores, so its result does not
 // depend on the others.
-std::vector<Planner::FittingPlans> Planner::search(std::span<const PlanLimits> limits,
+std::vector<Planner::FittingPlans> Planner::search(std::span<const PlanMemoryBudgets> limits,
                                                    std::span<const Variant> variants, const NamePlan& name, bool safe,
                                                    const std::function<void(size_t)>& begin) const {
   const size_t sizes = variants.size();
@@ -393,13 +398,13 @@ std::vector<Planner::FittingPlans> Planner::search(std::span<const PlanLimits> l
 // A search for one budget may find a better plan for another budget. Each budget therefore takes the best plan of all
 // searches. None is slower than the next tighter one, whose plan fits it too. Budgets that no plan fits, or only a slow
 // one, are searched again, for plans that offload parameters and optimizer states.
-std::vector<std::optional<PredictedPlan>> Planner::plan_budgets(std::span<const PlanLimits> limits,
+std::vector<std::optional<PredictedPlan>> Planner::plan_budgets(std::span<const PlanMemoryBudgets> limits,
                                                                 const NamePlan& name,
                                                                 const std::function<void(size_t)>& begin) const {
   std::vector<FittingPlans> fitting = search(limits, variants(false), name, true, begin);
   std::vector<std::optional<PredictedPlan>> plans(limits.size());
   std::vector<size_t> tight;
-  std::vector<PlanLimits> tight_limits;
+  std::vector<PlanMemoryBudgets> tight_limits;
   for (size_t i = 0; i < limits.size(); ++i) {
     if (fitting[i].none() && (plans[i] = plan_with_retries(limits[i], name(limits[i]))) &&
         !is_slow(*plans[i], limits[i]))
@@ -421,7 +426,7 @@ std::vector<std::optional<PredictedPlan>> Planner::plan_budgets(std::span<const 
   std::optional<Choice> below;
   for (const size_t i : upwards) {
     FittingPlans& found = fitting[i];
-    std::vector<Choice> known = PlanSearch(*this, limits[i], scores_).known(kMaxOnDevice);
+    std::vector<Choice> known = BlockOptionPlanSearch(*this, limits[i], scores_).known(kMaxOnDevice);
     if (below) known.push_back(*below);
     std::erase_if(known, [&](const Choice& choice) {
       const double worth = offloads_states(choice) ? kWorthMore : 1;

@@ -41,7 +41,7 @@ struct PredictedPlan {
   bool safe = false;             // also fits in one segment that grows, as with expandable_segments
 };
 
-struct PlanLimits {
+struct PlanMemoryBudgets {
   int64_t budget_bytes = 0;       // of the device: StepPrediction::required_bytes
   int64_t host_budget_bytes = 0;  // 0: no limit
   int64_t disk_budget_bytes = 0;  // 0: no limit
@@ -55,11 +55,12 @@ struct PlanLimits {
 
 // Where a step under `limits` may offload to. The disk counts only if `disk` is true and its speed is known. `states`:
 // parameters and optimizer states may be offloaded.
-AllowedOffloadTiers tiers(const PlanLimits& limits, bool disk, bool states, const plan::RecordedOpCosts& costs);
+AllowedOffloadTiersAndHostBudget tiers(const PlanMemoryBudgets& limits, bool disk, bool states,
+                                       const plan::RecordedStepCosts& costs);
 
 // Limits with budgets in equal steps from `most_bytes` (everything kept) down to `least_bytes`. Duplicates are dropped.
 // If most_bytes < least_bytes, there is one, with `most_bytes`. Other limits are copied from `limit`.
-std::vector<PlanLimits> budget_ladder(int64_t most_bytes, int64_t least_bytes, PlanLimits limit);
+std::vector<PlanMemoryBudgets> budget_ladder(int64_t most_bytes, int64_t least_bytes, PlanMemoryBudgets limit);
 
 class Planner {
  public:
@@ -67,12 +68,12 @@ class Planner {
   // finds free memory in fewer pieces, but compute may have to wait for copies.
   static constexpr int64_t kStashBytes[] = {int64_t{8} << 30, int64_t{128} << 20};
 
-  using NamePlan = std::function<std::string(const PlanLimits& limits)>;
+  using NamePlan = std::function<std::string(const PlanMemoryBudgets& limits)>;
 
   // `costs` were recorded from the program of `facts`, which must outlive the planner. `tiers`: of the steps to plan;
   // the disk is used only if host memory has a budget. `cores`: that searches run on; no result depends on it.
-  Planner(const plan::ProgramFacts& facts, plan::RecordedOpCosts costs, const AllowedOffloadTiers& tiers = {},
-          unsigned cores = std::thread::hardware_concurrency());
+  Planner(const plan::ProgramFacts& facts, plan::RecordedStepCosts costs,
+          const AllowedOffloadTiersAndHostBudget& tiers = {}, unsigned cores = std::thread::hardware_concurrency());
   Planner(const Planner&) = delete;
   Planner& operator=(const Planner&) = delete;
 
@@ -84,12 +85,13 @@ class Planner {
   // not fully predictable, so the step may not fit after all. `safe`: prefers a plan of which that is less likely, a
   // few percent slower. A plan with short_bytes > 0 needs expandable segments: it lacks so much without them. Returns
   // nothing if no plan that was found fits the limits. `name`: of the plan.
-  std::optional<PredictedPlan> plan(const PlanLimits& limits, const std::string& name, bool safe = false) const;
+  std::optional<PredictedPlan> plan(const PlanMemoryBudgets& limits, const std::string& name, bool safe = false) const;
   // The plan that requires least memory of those found that fit all other limits.
-  PredictedPlan least_memory(PlanLimits limits, const std::string& name) const;
+  PredictedPlan least_memory(PlanMemoryBudgets limits, const std::string& name) const;
   // One plan for each of several limits, in any order, safe where one is found. `begin` is called before the wait for
   // each search, with the number of searches that have ended.
-  std::vector<std::optional<PredictedPlan>> plan_budgets(std::span<const PlanLimits> limits, const NamePlan& name,
+  std::vector<std::optional<PredictedPlan>> plan_budgets(std::span<const PlanMemoryBudgets> limits,
+                                                         const NamePlan& name,
                                                          const std::function<void(size_t)>& begin = {}) const;
 
   // `step` must come from this planner.
@@ -102,7 +104,7 @@ class Planner {
   void scale_link(double factor);
 
  private:
-  friend class PlanSearch;
+  friend class BlockOptionPlanSearch;
   friend class PlanReasonFinder;
   using Choice = std::vector<int>;  // an option of each of `parts_`, then a variant
   using Scores = std::map<Choice, StepPrediction>;
@@ -129,28 +131,30 @@ class Planner {
   bool offloads_states(const Choice& choice) const { return !placement(choice.back()).states.empty(); }
   std::vector<Variant> variants(bool states) const;
   // `safe`: looks for a safe plan even if a tight one is known.
-  std::vector<FittingPlans> search(std::span<const PlanLimits> limits, std::span<const Variant> variants,
+  std::vector<FittingPlans> search(std::span<const PlanMemoryBudgets> limits, std::span<const Variant> variants,
                                    const NamePlan& name, bool safe, const std::function<void(size_t)>& begin) const;
-  FittingPlans search(const PlanLimits& limits, Variant variant, const std::string& name, bool safe,
+  FittingPlans search(const PlanMemoryBudgets& limits, Variant variant, const std::string& name, bool safe,
                       Scores& scores) const;
-  int64_t take_fitting(const std::vector<Choice>& choices, const PlanLimits& limits, const std::string& name,
+  int64_t take_fitting(const std::vector<Choice>& choices, const PlanMemoryBudgets& limits, const std::string& name,
                        Scores& scores, FittingPlans& found) const;
-  bool is_slow(const PredictedPlan& step, const PlanLimits& limits) const;
+  bool is_slow(const PredictedPlan& step, const PlanMemoryBudgets& limits) const;
   void take_faster(std::optional<PredictedPlan>& best, std::optional<PredictedPlan> step) const;
-  std::optional<PredictedPlan> plan_with_retries(PlanLimits limits, const std::string& name) const;
-  PredictedPlan planned(const Choice& choice, const PlanLimits& limits, const std::string& name, Scores& scores) const;
-  StepPrediction predict_on_device(const Choice& choice, const PlanLimits& limits, bool expandable_segments) const;
-  std::optional<double> least_ms(const PlanLimits& limits, Variant variant) const;
+  std::optional<PredictedPlan> plan_with_retries(PlanMemoryBudgets limits, const std::string& name) const;
+  PredictedPlan planned(const Choice& choice, const PlanMemoryBudgets& limits, const std::string& name,
+                        Scores& scores) const;
+  StepPrediction predict_on_device(const Choice& choice, const PlanMemoryBudgets& limits,
+                                   bool expandable_segments) const;
+  std::optional<double> least_ms(const PlanMemoryBudgets& limits, Variant variant) const;
   ChainPlanningProblem make_chain() const;
   plan::Plan make_plan(const Choice& choice, const std::string& name) const;
 
   const plan::ProgramFacts& facts_;
   const plan::OpMemoryAccessGraph graph_;
-  plan::RecordedOpCosts costs_;
-  const AllowedOffloadTiers tiers_;
+  plan::RecordedStepCosts costs_;
+  const AllowedOffloadTiersAndHostBudget tiers_;
   const double out_gb_per_s_, in_gb_per_s_;  // as recorded
   std::optional<StepPredictor> model_;
-  BlockOptionSettings limits_;
+  BlockOptionGenerationSettings limits_;
   std::optional<StepTimeLowerBound> bound_;
   std::vector<Placement> placements_;  // from nothing offloaded to most
   std::vector<BlockOptionSet> parts_;  // before the blocks, the blocks, after them

@@ -12,14 +12,14 @@ constexpr size_t kNeeds = 100'000;  // per option, over all blocks
 
 // Every field is a cost: less of it never makes a choice worse. Less recomputation gives the copies of the block before
 // less time to overlap, but never by more than it saves.
-bool at_most(const ChainOption& a, const ChainOption& b) {
+bool at_most(const ChainBlockOptionCosts& a, const ChainBlockOptionCosts& b) {
   return a.resident_bytes <= b.resident_bytes && a.offloaded_bytes <= b.offloaded_bytes &&
          a.recompute_ms <= b.recompute_ms && a.forward_peak_bytes <= b.forward_peak_bytes &&
          a.backward_peak_bytes <= b.backward_peak_bytes && a.disk_bytes <= b.disk_bytes &&
          a.host_bytes() <= b.host_bytes();
 }
 
-bool is_dominated(const std::vector<ChainOption>& options, size_t one) {
+bool is_dominated(const std::vector<ChainBlockOptionCosts>& options, size_t one) {
   for (size_t other = 0; other < options.size(); ++other)
     if (other != one && at_most(options[other], options[one]) &&
         (other < one || !at_most(options[one], options[other])))
@@ -48,9 +48,9 @@ PrunedChain::PrunedChain(const ChainPlanningProblem& chain) : chain_(chain), ori
 // A limit that no choice reaches only costs time.
 void PrunedChain::lift_limits() {
   int64_t host = 0, disk = 0;
-  for (const ChainBlock& block : chain_.blocks) {
+  for (const ChainBlockTimesAndOptions& block : chain_.blocks) {
     int64_t most_host = 0, most_disk = 0;
-    for (const ChainOption& option : block.options) {
+    for (const ChainBlockOptionCosts& option : block.options) {
       most_host = std::max(most_host, option.host_bytes());
       most_disk = std::max(most_disk, option.disk_bytes);
     }
@@ -61,14 +61,14 @@ void PrunedChain::lift_limits() {
   if (disk <= chain_.disk_budget_bytes) chain_.disk_budget_bytes = 0;
 }
 
-bool PrunedChain::can_be(const ChainOption& option) const {
+bool PrunedChain::can_be(const ChainBlockOptionCosts& option) const {
   return (option.offloaded_bytes == 0 || out_ms_ > 0) && (option.disk_bytes == 0 || write_ms_ > 0) &&
          option.host_bytes() <= host_limit() && option.disk_bytes <= disk_limit();
 }
 
 void PrunedChain::reduce(size_t block) {
-  const std::vector<ChainOption> all = options(block);
-  std::vector<ChainOption>& kept = chain_.blocks[block].options;
+  const std::vector<ChainBlockOptionCosts> all = options(block);
+  std::vector<ChainBlockOptionCosts>& kept = chain_.blocks[block].options;
   kept.clear();
   for (size_t k = 0; k < all.size(); ++k) {
     if (!can_be(all[k]) || is_dominated(all, k)) continue;
@@ -78,7 +78,7 @@ void PrunedChain::reduce(size_t block) {
 }
 
 void PrunedChain::find_needs(size_t block) {
-  for (const ChainOption& option : options(block)) {
+  for (const ChainBlockOptionCosts& option : options(block)) {
     needs_[block].push_back(block + 1 < size() ? needs_with(block + 1, option.offloaded_bytes) : std::vector<Need>(1));
     thin(needs_[block].back());
   }
@@ -88,7 +88,7 @@ void PrunedChain::find_needs(size_t block) {
 std::vector<PrunedChain::Need> PrunedChain::needs_with(size_t block, int64_t offloaded_bytes) const {
   std::vector<Need> all, kept;
   for (size_t k = 0; block < size() && k < options(block).size(); ++k) {
-    const ChainOption& own = options(block)[k];
+    const ChainBlockOptionCosts& own = options(block)[k];
     const int64_t peak = std::max(own.forward_peak_bytes, own.backward_peak_bytes + offloaded_bytes);
     for (size_t j = 0; j < needs_[block][k].size(); ++j) {
       const Need& behind = needs_[block][k][j];

@@ -18,18 +18,18 @@ class PrunedChain {
 
   const ChainPlanningProblem& chain() const { return chain_; }
   size_t size() const { return chain_.blocks.size(); }
-  const std::vector<ChainOption>& options(size_t block) const { return chain_.blocks[block].options; }
+  const std::vector<ChainBlockOptionCosts>& options(size_t block) const { return chain_.blocks[block].options; }
 
   // ms per byte of a copy; 0: nothing can be offloaded.
   double out_ms() const { return out_ms_; }
   double write_ms() const { return write_ms_; }  // of the disk
   double staging_ms() const { return static_cast<double>(chain_.staging_bytes) * write_ms_; }
   // Time until the bytes of the option are back.
-  double back_ms(const ChainOption& option) const {
+  double back_ms(const ChainBlockOptionCosts& option) const {
     return std::max(static_cast<double>(option.offloaded_bytes) * in_ms_,
                     static_cast<double>(option.disk_bytes) * read_ms_);
   }
-  double late_ms(const ChainOption& option, double behind_ms) const {
+  double late_ms(const ChainBlockOptionCosts& option, double behind_ms) const {
     return std::max(0.0, back_ms(option) - behind_ms);
   }
 
@@ -59,7 +59,7 @@ class PrunedChain {
   static constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
 
   void reduce(size_t block);
-  bool can_be(const ChainOption& option) const;
+  bool can_be(const ChainBlockOptionCosts& option) const;
   void lift_limits();
   void find_needs(size_t block);
   std::vector<Need> needs_with(size_t block, int64_t offloaded_bytes) const;

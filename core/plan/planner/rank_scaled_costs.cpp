@@ -13,9 +13,9 @@ namespace memtune::planner {
 namespace {
 
 using device::SimulatedCachingAllocator;
-using plan::RecordedOpCosts;
+using plan::RecordedStepCosts;
 
-void check(const RecordedOpCosts& costs, int ranks) {
+void check(const RecordedStepCosts& costs, int ranks) {
   if (!costs.sharded())
     throw UsageError("the step of one rank is not sharded, so a step of " + std::to_string(ranks) +
                      " ranks cannot be predicted from it: record one with memtune sweep --strategy none --ranks 2");
@@ -25,10 +25,10 @@ void check(const RecordedOpCosts& costs, int ranks) {
 }
 
 // PyTorch's allocator does not split off the last MiB of a block: what the parameters' shards have beyond their size.
-int64_t unsplit_bytes(const RecordedOpCosts& costs, int ranks) {
+int64_t unsplit_bytes(const RecordedStepCosts& costs, int ranks) {
   if (costs.grain_bytes == 1) return 0;  // a CPU that emulates a device has no such allocator
   int64_t bytes = 0;
-  for (const RecordedOpCosts::Unit& unit : costs.sharding.units) {
+  for (const RecordedStepCosts::Unit& unit : costs.sharding.units) {
     const int64_t shard = round_up(unit.bytes / ranks, costs.grain_bytes);
     bytes = bounded_sum(bytes, SimulatedCachingAllocator(costs.grain_bytes).take(shard).bytes - shard);
   }
@@ -57,21 +57,21 @@ class ShardScale {
 }  // namespace
 
 // A reduction adds its gradient after the peak of its entry. A read follows it.
-RecordedOpCosts costs_on_ranks(const RecordedOpCosts& recorded, int ranks) {
+RecordedStepCosts costs_on_ranks(const RecordedStepCosts& recorded, int ranks) {
   check(recorded, ranks);
-  RecordedOpCosts costs = recorded;
-  RecordedOpCosts::Sharding& sharding = costs.sharding;
+  RecordedStepCosts costs = recorded;
+  RecordedStepCosts::Sharding& sharding = costs.sharding;
   const double ratio = static_cast<double>(sharding.ranks) / ranks;
   const ShardScale scale(ratio, unsplit_bytes(recorded, ranks) - unsplit_bytes(recorded, sharding.ranks));
   const auto shards = [&](size_t moment) { return recorded.sharding.shard_bytes + recorded.gradient_bytes[moment]; };
   scale.within(costs.start_bytes, recorded.sharding.shard_bytes);
-  for (RecordedOpCosts::Run& run : costs.runs) scale.within(run.before_bytes, shards(0));
+  for (RecordedStepCosts::Run& run : costs.runs) scale.within(run.before_bytes, shards(0));
   scale.within(costs.before_peak_bytes, shards(0));
   for (size_t i = 0; i < costs.moments.size(); ++i) {
     scale.within(costs.moments[i].before_bytes, shards(i));
     scale.within(costs.moments[i].peak_bytes, shards(i));
   }
-  for (RecordedOpCosts::UnitRead& read : sharding.reads) {
+  for (RecordedStepCosts::UnitRead& read : sharding.reads) {
     scale.within(read.before_bytes, shards(static_cast<size_t>(read.moment)));
     scale.within(read.peak_bytes, shards(static_cast<size_t>(read.moment)));
   }

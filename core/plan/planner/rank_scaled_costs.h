@@ -7,12 +7,12 @@
 // The optimizer's time scales with the shards. Gathers, reductions and copies take as long as recorded.
 #pragma once
 
-#include "core/plan/facts/recorded_op_costs.h"
+#include "core/plan/facts/recorded_step_costs.h"
 
 namespace memtune::planner {
 
 // `ranks` at least 2. Throws UsageError for fewer, for a step that is not sharded, and for one that an earlier memtune
 // recorded without the bytes of shards.
-plan::RecordedOpCosts costs_on_ranks(const plan::RecordedOpCosts& costs, int ranks);
+plan::RecordedStepCosts costs_on_ranks(const plan::RecordedStepCosts& costs, int ranks);
 
 }  // namespace memtune::planner

@@ -28,7 +28,7 @@ class PriceSweep {
   explicit PriceSweep(const BlockRecomputeGraph& block) : block_(block) {
     std::vector<double> bytes, ns;
     for (const RecomputeAllocationNode& memory : block.memories) bytes.push_back(static_cast<double>(memory.bytes));
-    for (const BlockOpTime& op : block.ops) ns.push_back(std::max(0.0, op.ms) * 1e6);
+    for (const BlockOpNameAndTime& op : block.ops) ns.push_back(std::max(0.0, op.ms) * 1e6);
     bytes_ = scaled(bytes);
     time_ = scaled(ns);
   }

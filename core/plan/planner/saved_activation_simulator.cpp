@@ -6,11 +6,11 @@
 
 namespace memtune::planner {
 
-using plan::RecordedOpCosts;
+using plan::RecordedStepCosts;
 using plan::TensorPlacement;
 
 TensorPlacementsByOp::TensorPlacementsByOp(size_t ops, const plan::Plan& plan) : by_op_(ops), recomputes_(ops) {
-  for (const plan::OpPlacement& placement : plan.placements) {
+  for (const plan::OpActivationPlacements& placement : plan.placements) {
     by_op_.at(placement.op) = &placement;
     recomputes_[placement.op] = placement.saved == TensorPlacement::recompute ||
                                 std::ranges::count(placement.outputs, TensorPlacement::recompute) > 0;
@@ -18,15 +18,15 @@ TensorPlacementsByOp::TensorPlacementsByOp(size_t ops, const plan::Plan& plan) :
 }
 
 TensorPlacement TensorPlacementsByOp::output(int op, int i) const {
-  const plan::OpPlacement* placement = by_op_[op];
+  const plan::OpActivationPlacements* placement = by_op_[op];
   return placement && static_cast<size_t>(i) < placement->outputs.size() ? placement->outputs[i]
                                                                          : TensorPlacement::keep;
 }
 
-SavedActivationSimulator::SavedActivationSimulator(const StepSimulationTables& tables, const RecordedOpCosts& costs,
-                                                   const plan::Plan& plan, size_t ops, SimulatedDeviceMemory& memory,
-                                                   SimulatedComputeAndHostClock& clock, TransferSimulator& copies,
-                                                   GatherSimulator& gathers)
+SavedActivationSimulator::SavedActivationSimulator(const RecordedStepSimulationTables& tables,
+                                                   const RecordedStepCosts& costs, const plan::Plan& plan, size_t ops,
+                                                   SimulatedDeviceMemory& memory, SimulatedComputeAndHostClock& clock,
+                                                   DeviceHostCopySimulator& copies, ParameterGatherSimulator& gathers)
     : tables_(tables),
       costs_(costs),
       plan_(plan),
@@ -47,7 +47,7 @@ SavedActivationSimulator::SavedActivationSimulator(const StepSimulationTables& t
 // --- forward ---------------------------------------------------------------------------------------------------------
 
 void SavedActivationSimulator::before(int run) {
-  const StepSimulationTables::Run& entry = tables_.runs[run];
+  const RecordedStepSimulationTables::Run& entry = tables_.runs[run];
   op_ = entry.op;
   if (entry.block != block_) {
     copies_.schedule().begin_block(entry.block);
@@ -88,7 +88,7 @@ void SavedActivationSimulator::use(int v, ConsumerKind by) {
   Value& value = values_[v];
   refer(v);
   ++value.uses[static_cast<int>(by)];
-  const StepSimulationTables::Value& entry = tables_.values[v];
+  const RecordedStepSimulationTables::Value& entry = tables_.values[v];
   value.crosses = value.crosses || entry.block != block_;
   if (state(value) != State::unretained) return;
   if (value.place != TensorPlacement::keep && by == ConsumerKind::rerun) copies_.schedule().count_checkpoint_input();
@@ -163,14 +163,14 @@ void SavedActivationSimulator::after(int run) {
 }
 
 void SavedActivationSimulator::add_outputs(int run) {
-  const StepSimulationTables::Run& entry = tables_.runs[run];
+  const RecordedStepSimulationTables::Run& entry = tables_.runs[run];
   const int maker = instances_[run].recorded ? run : kNone;
   for (const int written : tables_.writes[run]) {
     values_[written].overwritten = true;
     remove(written);
   }
   for (const int made : tables_.makes[run]) {
-    const StepSimulationTables::Value& value = tables_.values[made];
+    const RecordedStepSimulationTables::Value& value = tables_.values[made];
     if (value.cached()) memory_.take(value.storage);
     if (value.output == kPrivateSave) continue;
     if (!value.in_place) memory_.take(value.storage);
@@ -209,12 +209,12 @@ void SavedActivationSimulator::stay(int saved) {
 
 // Returns false if the private tensor stays as it is.
 bool SavedActivationSimulator::resolve_private(int saved, int v, int run) {
-  const StepSimulationTables::Value& entry = tables_.values[v];
+  const RecordedStepSimulationTables::Value& entry = tables_.values[v];
   const TensorPlacement place = ops_.saved(tables_.runs[run].op);
-  const bool cast = entry.cast_of != RecordedOpCosts::kNoCast;
+  const bool cast = entry.cast_of != RecordedStepCosts::kNoCast;
   if (place == TensorPlacement::keep || entry.bytes < plan_.saved_min_bytes) return false;
   if (place != TensorPlacement::recompute) {
-    if (entry.cast_of == RecordedOpCosts::kCastOfOther) return false;
+    if (entry.cast_of == RecordedStepCosts::kCastOfOther) return false;
     add(v, place, kNone);
     attach_value(saved);
     return true;

@@ -1,18 +1,18 @@
 // Values of a simulated step: who uses them, what recomputes them and where they are. It does what
-// autograd::SavedStorage, checkpoint::RecordedOp and step::PlanExecutor do, with reference counts instead of tensors.
-// For one forward and backward.
+// autograd::SavedStorage, checkpoint::RecordedOp and step::ActivationPlanExecutor do, with reference counts instead of
+// tensors. For one forward and backward.
 #pragma once
 
 #include <map>
 #include <utility>
 #include <vector>
 
-#include "core/plan/facts/recorded_op_costs.h"
-#include "core/plan/planner/gather_simulator.h"
+#include "core/plan/facts/recorded_step_costs.h"
+#include "core/plan/planner/device_host_copy_simulator.h"
+#include "core/plan/planner/parameter_gather_simulator.h"
+#include "core/plan/planner/recorded_step_simulation_tables.h"
 #include "core/plan/planner/simulated_compute_and_host_clock.h"
 #include "core/plan/planner/simulated_device_memory.h"
-#include "core/plan/planner/step_simulation_tables.h"
-#include "core/plan/planner/transfer_simulator.h"
 #include "core/plan/strategy/plan.h"
 
 namespace memtune::planner {
@@ -26,16 +26,17 @@ class TensorPlacementsByOp {
   bool recomputes(int op) const { return recomputes_[op]; }
 
  private:
-  std::vector<const plan::OpPlacement*> by_op_;  // null: everything is kept
+  std::vector<const plan::OpActivationPlacements*> by_op_;  // null: everything is kept
   std::vector<bool> recomputes_;
 };
 
 class SavedActivationSimulator {
  public:
   // All arguments must outlive it.
-  SavedActivationSimulator(const StepSimulationTables& tables, const plan::RecordedOpCosts& costs,
+  SavedActivationSimulator(const RecordedStepSimulationTables& tables, const plan::RecordedStepCosts& costs,
                            const plan::Plan& plan, size_t ops, SimulatedDeviceMemory& memory,
-                           SimulatedComputeAndHostClock& clock, TransferSimulator& copies, GatherSimulator& gathers);
+                           SimulatedComputeAndHostClock& clock, DeviceHostCopySimulator& copies,
+                           ParameterGatherSimulator& gathers);
 
   void before(int run);
   void after(int run);
@@ -121,14 +122,14 @@ class SavedActivationSimulator {
   bool whole_blocks() const { return plan_.transfer.compatibility.whole_blocks && !plan_.nested; }
   bool passes(int instance) const { return plan_.nested && block_of(instance) != block_; }
 
-  const StepSimulationTables& tables_;
-  const plan::RecordedOpCosts& costs_;
+  const RecordedStepSimulationTables& tables_;
+  const plan::RecordedStepCosts& costs_;
   const plan::Plan& plan_;
   const TensorPlacementsByOp ops_;
   SimulatedDeviceMemory& memory_;
   SimulatedComputeAndHostClock& clock_;
-  TransferSimulator& copies_;
-  GatherSimulator& gathers_;
+  DeviceHostCopySimulator& copies_;
+  ParameterGatherSimulator& gathers_;
   std::vector<Value> values_;
   std::vector<RecordedOp> instances_;
   std::vector<Saved> saved_;

@@ -95,8 +95,8 @@ void SavedActivationSimulator::run_op(int instance) {
   ++reruns_;
   double ms = 0, host_ms = 0;
   if (is_cast(instance)) {
-    const StepSimulationTables::Value& value = tables_.values[cast_value(instance)];
-    if (value.cast_of == plan::RecordedOpCosts::kCastOfOther) gathers_.read_again(value.run);
+    const RecordedStepSimulationTables::Value& value = tables_.values[cast_value(instance)];
+    if (value.cast_of == plan::RecordedStepCosts::kCastOfOther) gathers_.read_again(value.run);
     memory_.update_peak(value.held_bytes);
     if (tables_.cast_bytes_per_ms > 0) ms = 2 * static_cast<double>(value.bytes) / tables_.cast_bytes_per_ms;
   } else {

@@ -1,6 +1,6 @@
 // Clocks of a simulated step in milliseconds: of the compute stream, and of the host, which runs ahead of it. If
-// `issues`, host times are those of RecordedOpCosts::IssueTimes, and compute starts no work before the host has issued
-// it.
+// `issues`, host times are those of RecordedStepCosts::IssueTimes, and compute starts no work before the host has
+// issued it.
 #pragma once
 
 #include <algorithm>

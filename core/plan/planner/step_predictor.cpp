@@ -7,12 +7,12 @@
 
 namespace memtune::planner {
 
-StepPredictor::StepPredictor(const plan::ProgramFacts& facts, const plan::RecordedOpCosts& costs)
+StepPredictor::StepPredictor(const plan::ProgramFacts& facts, const plan::RecordedStepCosts& costs)
     : costs_(costs), tables_(facts, costs), unmodelled_(find_unmodelled_memory(tables_, costs)) {}
 
-StepPrediction StepPredictor::predict(const plan::Plan& plan, const AllowedOffloadTiers& tiers,
+StepPrediction StepPredictor::predict(const plan::Plan& plan, const AllowedOffloadTiersAndHostBudget& tiers,
                                       SimulatedStepCostLog* log, const SimulatedAllocatorOptions& device) const {
-  schedule::LearnedMemoryHeadroom schedule;
+  schedule::LearnedMemoryHeadroomTimeline schedule;
   StepSimulator::StepState before;
   int64_t host_bytes = 0, disk_bytes = 0;  // peaks over all steps
   size_t learned_peak_entry = 0;
@@ -55,7 +55,7 @@ StepPrediction StepPredictor::predict(const plan::Plan& plan, const AllowedOfflo
   const int passes = costs_.passes;
   const SimulatedComputeAndHostClock& clock = simulator.clock();
   const SavedActivationSimulator& values = simulator.values();
-  const TransferSimulator& copies = simulator.copies();
+  const DeviceHostCopySimulator& copies = simulator.copies();
   const double hidden_ms = std::max(0.0, copies.copy_ms() - clock.waited);
   // Waits for gathers beyond those of a step with everything kept.
   const double gather_wait_ms = simulator.gathers().waited_ms() - unmodelled_.gather_wait_ms;

@@ -7,7 +7,7 @@
 // run, which learns from its first steps.
 //
 // Time: the measured step, plus recomputation, plus the time that compute waits for copies. An unknown bandwidth of
-// PCIe or disk counts as infinite. With RecordedOpCosts::IssueTimes, the host issues the step: compute starts nothing
+// PCIe or disk counts as infinite. With RecordedStepCosts::IssueTimes, the host issues the step: compute starts nothing
 // before it was issued, and the step gets longer by what the last work ends later.
 //
 // Not modelled: memory of the allocator beyond blocks in use, blocks of tensors that live longer than a step, host time
@@ -18,10 +18,10 @@
 #include <cstdint>
 
 #include "core/plan/facts/program_facts.h"
-#include "core/plan/facts/recorded_op_costs.h"
-#include "core/plan/planner/simulated_host_tier.h"
+#include "core/plan/facts/recorded_step_costs.h"
+#include "core/plan/planner/recorded_step_simulation_tables.h"
+#include "core/plan/planner/simulated_host_and_disk_tier.h"
 #include "core/plan/planner/simulated_step_cost_log.h"
-#include "core/plan/planner/step_simulation_tables.h"
 #include "core/plan/planner/unmodelled_memory.h"
 #include "core/plan/strategy/plan.h"
 
@@ -30,7 +30,7 @@ namespace memtune::planner {
 struct StepPrediction {
   double step_ms = 0;
   int64_t peak_bytes = 0;  // peak allocated
-  // What the device has to hold, which budgets limit: the peak, and RecordedOpCosts::device_overhead_bytes. A
+  // What the device has to hold, which budgets limit: the peak, and RecordedStepCosts::device_overhead_bytes. A
   // prediction for a device of a given size has the segments that the allocator reserves there instead of the peak.
   int64_t required_bytes = 0;
   int64_t short_bytes = 0;     // by how much the step exceeds that device; 0: it fits, or no size was given
@@ -57,19 +57,19 @@ class StepPredictor {
  public:
   // `costs`: of a step that kept everything (see costs_without_recompute), recorded from the program of `facts`; must
   // outlive the model.
-  StepPredictor(const plan::ProgramFacts& facts, const plan::RecordedOpCosts& costs);
+  StepPredictor(const plan::ProgramFacts& facts, const plan::RecordedStepCosts& costs);
 
   // `tiers`: where the step may offload to. `log` (may be null): filled with the entries of the step where costs arise.
-  StepPrediction predict(const plan::Plan& plan, const AllowedOffloadTiers& tiers = {},
+  StepPrediction predict(const plan::Plan& plan, const AllowedOffloadTiersAndHostBudget& tiers = {},
                          SimulatedStepCostLog* log = nullptr, const SimulatedAllocatorOptions& device = {}) const;
 
   // The recorded step in the form that the simulator reads.
-  const StepSimulationTables& tables() const { return tables_; }
+  const RecordedStepSimulationTables& tables() const { return tables_; }
   const UnmodelledMemory& unmodelled() const { return unmodelled_; }
 
  private:
-  const plan::RecordedOpCosts& costs_;
-  const StepSimulationTables tables_;
+  const plan::RecordedStepCosts& costs_;
+  const RecordedStepSimulationTables tables_;
   const UnmodelledMemory unmodelled_;
 };
 

@@ -4,21 +4,21 @@
 
 namespace memtune::planner {
 
-using plan::RecordedOpCosts;
+using plan::RecordedStepCosts;
 
 namespace {
 
-int unit_block(const StepSimulationTables::Run& run) {
+int unit_block(const RecordedStepSimulationTables::Run& run) {
   if (run.block >= 0) return run.block;
-  return run.after_blocks ? RecordedOpCosts::StateUnit::kBehind : RecordedOpCosts::StateUnit::kBefore;
+  return run.after_blocks ? RecordedStepCosts::StateUnit::kBehind : RecordedStepCosts::StateUnit::kBefore;
 }
 
 }  // namespace
 
-StepSimulator::StepSimulator(const StepSimulationTables& tables, const RecordedOpCosts& costs,
+StepSimulator::StepSimulator(const RecordedStepSimulationTables& tables, const RecordedStepCosts& costs,
                              const UnmodelledMemory& unmodelled, const plan::Plan& plan,
-                             schedule::LearnedMemoryHeadroom& schedule, SimulatedCachingAllocator& cache,
-                             const AllowedOffloadTiers& tiers, const StepState& before)
+                             schedule::LearnedMemoryHeadroomTimeline& schedule, SimulatedCachingAllocator& cache,
+                             const AllowedOffloadTiersAndHostBudget& tiers, const StepState& before)
     : costs_(costs),
       unmodelled_(unmodelled),
       tables_(tables),
@@ -74,19 +74,19 @@ void StepSimulator::backward() {
   size_t read = 0;
   for (size_t i = 0; i < costs_.moments.size(); ++i) {
     read_units(read, i);
-    const RecordedOpCosts::Moment& moment = costs_.moments[i];
+    const RecordedStepCosts::Moment& moment = costs_.moments[i];
     const UnmodelledMemory::Entry& unmodelled = unmodelled_.moments[i];
     states_.read_in_backward(unit_block(tables_.runs[costs_.saved[moment.saved].run]), i);
     memory_.set_unmodelled(without_moved(unmodelled.before_bytes));
     held_.moments[i].before_bytes = memory_.held_bytes();
-    if (moment.kind == RecordedOpCosts::Moment::Kind::unpack)
+    if (moment.kind == RecordedStepCosts::Moment::Kind::unpack)
       values_.unpack(moment.saved);
     else
       values_.end(moment.saved);
     held_.moments[i].peak_bytes = memory_.held_bytes();
     held_.moments[i].gathered_bytes = gathers_.needed_bytes();
     update_peak(unmodelled);
-    if (moment.kind == RecordedOpCosts::Moment::Kind::unpack || !tables_.issues)
+    if (moment.kind == RecordedStepCosts::Moment::Kind::unpack || !tables_.issues)
       clock_.run(moment.ms * scale_, tables_.moment_host_ms[i]);
     if (tables_.issues && costs_.issue.moments[i].waits) clock_.read_result();
     note(costs_.runs.size() + i);

@@ -3,13 +3,13 @@
 
 #include <algorithm>
 
-#include "core/plan/planner/gather_simulator.h"
+#include "core/plan/planner/device_host_copy_simulator.h"
+#include "core/plan/planner/model_state_offload_simulator.h"
+#include "core/plan/planner/parameter_gather_simulator.h"
 #include "core/plan/planner/saved_activation_simulator.h"
 #include "core/plan/planner/simulated_device_memory.h"
-#include "core/plan/planner/simulated_host_tier.h"
+#include "core/plan/planner/simulated_host_and_disk_tier.h"
 #include "core/plan/planner/simulated_step_cost_log.h"
-#include "core/plan/planner/state_offload_simulator.h"
-#include "core/plan/planner/transfer_simulator.h"
 #include "core/plan/planner/unmodelled_memory.h"
 
 namespace memtune::planner {
@@ -20,18 +20,19 @@ class StepSimulator {
   struct StepState {
     int64_t largest_bytes = 0;  // of the largest transfer
     int64_t put_bytes = 0;      // put into host memory by the last step
-    GatherSimulator::StepState gathers = {};
-    StateOffloadSimulator::StepState states = {};
+    ParameterGatherSimulator::StepState gathers = {};
+    ModelStateOffloadSimulator::StepState states = {};
   };
 
   // All arguments but `tiers` and `before` must outlive it. `schedule`: learning, or learned. `cache`: as earlier steps
   // left it.
-  StepSimulator(const StepSimulationTables& tables, const plan::RecordedOpCosts& costs,
-                const UnmodelledMemory& unmodelled, const plan::Plan& plan, schedule::LearnedMemoryHeadroom& schedule,
-                SimulatedCachingAllocator& cache, const AllowedOffloadTiers& tiers, const StepState& before);
-  StepSimulator(const StepSimulationTables& tables, const plan::RecordedOpCosts& costs,
-                const UnmodelledMemory& unmodelled, const plan::Plan& plan, schedule::LearnedMemoryHeadroom& schedule,
-                SimulatedCachingAllocator& cache)
+  StepSimulator(const RecordedStepSimulationTables& tables, const plan::RecordedStepCosts& costs,
+                const UnmodelledMemory& unmodelled, const plan::Plan& plan,
+                schedule::LearnedMemoryHeadroomTimeline& schedule, SimulatedCachingAllocator& cache,
+                const AllowedOffloadTiersAndHostBudget& tiers, const StepState& before);
+  StepSimulator(const RecordedStepSimulationTables& tables, const plan::RecordedStepCosts& costs,
+                const UnmodelledMemory& unmodelled, const plan::Plan& plan,
+                schedule::LearnedMemoryHeadroomTimeline& schedule, SimulatedCachingAllocator& cache)
       : StepSimulator(tables, costs, unmodelled, plan, schedule, cache, {}, {}) {}
 
   // `log` is filled by play(); null: no log.
@@ -41,15 +42,15 @@ class StepSimulator {
   const SimulatedDeviceMemory& memory() const { return memory_; }
   const SimulatedComputeAndHostClock& clock() const { return clock_; }
   const SavedActivationSimulator& values() const { return values_; }
-  const TransferSimulator& copies() const { return copies_; }
-  const SimulatedHostTier& tier() const { return tier_; }
-  const GatherSimulator& gathers() const { return gathers_; }
-  const StateOffloadSimulator& states() const { return states_; }
+  const DeviceHostCopySimulator& copies() const { return copies_; }
+  const SimulatedHostAndDiskTier& tier() const { return tier_; }
+  const ParameterGatherSimulator& gathers() const { return gathers_; }
+  const ModelStateOffloadSimulator& states() const { return states_; }
   StepState next_step_state() const {
     return {copies_.schedule().largest_bytes(), tier_.counters().put_bytes, gathers_.next_step_state(),
             states_.next_step_state()};
   }
-  double end_ms() const { return end_ms_; }  // with the optimizer; only with RecordedOpCosts::IssueTimes
+  double end_ms() const { return end_ms_; }  // with the optimizer; only with RecordedStepCosts::IssueTimes
   int64_t forward_peak() const { return forward_peak_; }
   // Bytes that the values held at each entry. A moment has two numbers: before it and after it (as peak_bytes).
   const UnmodelledMemory& held() const { return held_; }
@@ -63,16 +64,16 @@ class StepSimulator {
   void note(size_t entry);
   int64_t without_moved(int64_t unmodelled) const { return std::max<int64_t>(0, unmodelled - states_.moved_bytes()); }
 
-  const plan::RecordedOpCosts& costs_;
+  const plan::RecordedStepCosts& costs_;
   const UnmodelledMemory& unmodelled_;
-  const StepSimulationTables& tables_;
+  const RecordedStepSimulationTables& tables_;
   const double scale_;
   SimulatedDeviceMemory memory_;
   SimulatedComputeAndHostClock clock_;
-  SimulatedHostTier tier_;
-  TransferSimulator copies_;
-  GatherSimulator gathers_;
-  StateOffloadSimulator states_;
+  SimulatedHostAndDiskTier tier_;
+  DeviceHostCopySimulator copies_;
+  ParameterGatherSimulator gathers_;
+  ModelStateOffloadSimulator states_;
   SavedActivationSimulator values_;
   UnmodelledMemory held_;
   int64_t forward_peak_ = 0;

@@ -4,12 +4,12 @@
 #include <limits>
 #include <utility>
 
-#include "core/plan/planner/step_costs_with_host_waits.h"
+#include "core/plan/planner/step_costs_with_waits_for_host.h"
 
 namespace memtune::planner {
 namespace {
 
-using plan::RecordedOpCosts;
+using plan::RecordedStepCosts;
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr int kNone = -1, kLast = std::numeric_limits<int>::max();
@@ -21,10 +21,10 @@ double ms_a_byte(double gb_per_s) { return gb_per_s > 0 ? 1 / (gb_per_s * 1e6) :
 struct ForwardUse {
   std::vector<int> made, last;  // runs, by storage
 
-  explicit ForwardUse(const StepSimulationTables& tables)
+  explicit ForwardUse(const RecordedStepSimulationTables& tables)
       : made(tables.storage_bytes.size(), kNone), last(tables.storage_bytes.size(), kNone) {
     const int runs = static_cast<int>(tables.runs.size());
-    for (const StepSimulationTables::Value& value : tables.values) {
+    for (const RecordedStepSimulationTables::Value& value : tables.values) {
       if (value.outside || (made[value.storage] != kNone && made[value.storage] <= value.run)) continue;
       made[value.storage] = value.run;
     }
@@ -32,14 +32,14 @@ struct ForwardUse {
       for (const int storage : tables.last_reads[run]) last[storage] = run;
       for (const int storage : tables.never_read[run]) last[storage] = run;
     }
-    for (const StepSimulationTables::Value& value : tables.values)
+    for (const RecordedStepSimulationTables::Value& value : tables.values)
       if (value.cached()) last[value.storage] = runs - 1;
   }
 };
 
 }  // namespace
 
-StepTimeLowerBound::StepTimeLowerBound(const StepSimulationTables& tables, const RecordedOpCosts& costs,
+StepTimeLowerBound::StepTimeLowerBound(const RecordedStepSimulationTables& tables, const RecordedStepCosts& costs,
                                        const UnmodelledMemory& unmodelled, int64_t offload_min_bytes)
     : step_ms_(costs.step_ms),
       out_ms_(ms_a_byte(costs.out_gb_per_s)),
@@ -57,7 +57,7 @@ bool StepTimeLowerBound::Need::may_be_offloaded(int entry) const {
   return std::ranges::any_of(offloaded, [=](const Span& span) { return span.first <= entry && entry <= span.last; });
 }
 
-void StepTimeLowerBound::find_needs(const StepSimulationTables& tables, const RecordedOpCosts& costs) {
+void StepTimeLowerBound::find_needs(const RecordedStepSimulationTables& tables, const RecordedStepCosts& costs) {
   const int runs = static_cast<int>(costs.runs.size());
   const size_t storages = tables.storage_bytes.size();
   const ForwardUse forward(tables);
@@ -65,9 +65,9 @@ void StepTimeLowerBound::find_needs(const StepSimulationTables& tables, const Re
   std::vector<int> last_asked(storages, kNone), asked(costs.saved.size(), kNone), value_of(storages, kNone);
   std::vector<char> wanted(tables.values.size()), is_several(storages);
   for (int i = 0; i < static_cast<int>(costs.moments.size()); ++i) {
-    const RecordedOpCosts::Moment& moment = costs.moments[i];
+    const RecordedStepCosts::Moment& moment = costs.moments[i];
     const int value = costs.saved[moment.saved].value, storage = tables.values[value].storage;
-    if (moment.kind == RecordedOpCosts::Moment::Kind::unpack) {
+    if (moment.kind == RecordedStepCosts::Moment::Kind::unpack) {
       wanted[value] = 1;
       is_several[storage] |= value_of[storage] != kNone && value_of[storage] != value;
       value_of[storage] = value;
@@ -77,7 +77,7 @@ void StepTimeLowerBound::find_needs(const StepSimulationTables& tables, const Re
       there[storage].push_back({std::exchange(asked[moment.saved], kNone), runs + i - 1});
     }
   }
-  const RecomputeTimeLowerBounds prices(tables, wanted);
+  const ActivationRecomputeTimeLowerBounds prices(tables, wanted);
   for (size_t storage = 0; storage < storages; ++storage) {
     const int value = value_of[storage], made = forward.made[storage];
     if (value == kNone || made == kNone) continue;
@@ -112,7 +112,7 @@ void StepTimeLowerBound::add_need(Need need, std::vector<Span> there, int last_a
 
 // While the forward still holds the inputs that recompute the value, they take no extra room. Recomputation then counts
 // as free.
-void StepTimeLowerBound::add_pieces(int value, const RecomputeTimeLowerBounds& prices) {
+void StepTimeLowerBound::add_pieces(int value, const ActivationRecomputeTimeLowerBounds& prices) {
   const int need = static_cast<int>(needs_.size()) - 1, until = prices.last_read(value);
   const std::vector<RecomputeCostCurveSegment>& pieces = prices.of(value);
   if (pieces.empty()) return;
@@ -121,13 +121,13 @@ void StepTimeLowerBound::add_pieces(int value, const RecomputeTimeLowerBounds& p
 }
 
 // The host may see a copy as ended before compute gets to that point. This lead counts as time before the entry.
-void StepTimeLowerBound::set_entries(const StepSimulationTables& tables, const RecordedOpCosts& costs,
+void StepTimeLowerBound::set_entries(const RecordedStepSimulationTables& tables, const RecordedStepCosts& costs,
                                      const UnmodelledMemory& unmodelled) {
-  const RecordedOpCosts issued = issue_step(costs).costs;
+  const RecordedStepCosts issued = issue_step(costs).costs;
   const auto host_ms_of = [&](double host_ms, double ms) { return tables.issues ? ms : host_ms; };
   double compute = 0, host = 0, ahead = 0;
   if (!tables.issues)
-    for (const StepSimulationTables::Run& run : tables.runs) ahead += std::max(0.0, run.host_ms - run.ms);
+    for (const RecordedStepSimulationTables::Run& run : tables.runs) ahead += std::max(0.0, run.host_ms - run.ms);
   const auto add = [&](int64_t unmodelled_bytes, double ms, double host_ms) {
     const size_t entry = entries_.size();
     entries_.push_back({unmodelled_bytes + held_bytes_[entry], std::max(compute, host) + ahead, compute});

@@ -2,9 +2,9 @@
 // on the device.
 //
 // At some moment the peak leaves no room for some of the values that backward still needs. Each of these values is
-// recomputed later (RecomputeTimeLowerBounds), or is offloaded before that moment and reloaded after it. The cheapest
-// mix that frees enough bytes is the least extra time of that moment. The bound adds the largest extra time of all
-// moments to the step, without what the device waits for the host. It holds for plans that offload no small values.
+// recomputed later (ActivationRecomputeTimeLowerBounds), or is offloaded before that moment and reloaded after it. The
+// cheapest mix that frees enough bytes is the least extra time of that moment. The bound adds the largest extra time of
+// all moments to the step, without what the device waits for the host. It holds for plans that offload no small values.
 // Memory of the recomputations is ignored, so even the best plan may take longer.
 #pragma once
 
@@ -12,10 +12,10 @@
 #include <optional>
 #include <vector>
 
-#include "core/plan/facts/recorded_op_costs.h"
-#include "core/plan/planner/recompute_time_lower_bounds.h"
+#include "core/plan/facts/recorded_step_costs.h"
+#include "core/plan/planner/activation_recompute_time_lower_bounds.h"
+#include "core/plan/planner/recorded_step_simulation_tables.h"
 #include "core/plan/planner/step_predictor.h"
-#include "core/plan/planner/step_simulation_tables.h"
 
 namespace memtune::planner {
 
@@ -23,7 +23,7 @@ class StepTimeLowerBound {
  public:
   // Keeps no reference to the arguments. The bound holds for plans that offload no value smaller than
   // `offload_min_bytes`.
-  StepTimeLowerBound(const StepSimulationTables& tables, const plan::RecordedOpCosts& costs,
+  StepTimeLowerBound(const RecordedStepSimulationTables& tables, const plan::RecordedStepCosts& costs,
                      const UnmodelledMemory& unmodelled, int64_t offload_min_bytes);
 
   // No plan within both budgets is predicted to be faster (`host_budget_bytes` 0: no limit). Nothing: no plan fits.
@@ -49,17 +49,17 @@ class StepTimeLowerBound {
     double before_ms = 0, behind_ms = 0;  // of compute, with everything kept
   };
 
-  void find_needs(const StepSimulationTables& tables, const plan::RecordedOpCosts& costs);
+  void find_needs(const RecordedStepSimulationTables& tables, const plan::RecordedStepCosts& costs);
   void add_need(Need need, std::vector<Span> there, int last_asked);
-  void add_pieces(int value, const RecomputeTimeLowerBounds& prices);
-  void set_entries(const StepSimulationTables& tables, const plan::RecordedOpCosts& costs,
+  void add_pieces(int value, const ActivationRecomputeTimeLowerBounds& prices);
+  void set_entries(const RecordedStepSimulationTables& tables, const plan::RecordedStepCosts& costs,
                    const UnmodelledMemory& unmodelled);
   bool is_summit(size_t entry) const;
   std::optional<double> more_ms(size_t entry, int64_t bytes, int64_t host_budget_bytes) const;
 
   double step_ms_, out_ms_, in_ms_;  // of a step with everything kept; of copying a byte
   double idle_ms_;                   // what the device of that step waits for the host; extra time may fill it
-  double slowdown_;                  // RecordedOpCosts::copy_slowdown, at most 1: overlap costs no more than waiting
+  double slowdown_;                  // RecordedStepCosts::copy_slowdown, at most 1: overlap costs no more than waiting
   int passes_;
   int64_t offload_min_bytes_;
   std::vector<Need> needs_;

@@ -7,13 +7,13 @@
 namespace memtune::planner {
 namespace {
 
-using plan::RecordedOpCosts;
-using Kind = RecordedOpCosts::Moment::Kind;
+using plan::RecordedStepCosts;
+using Kind = RecordedStepCosts::Moment::Kind;
 
 // Subtracts the simulated bytes of the values from a recorded step.
 class Beside {
  public:
-  Beside(const RecordedOpCosts& costs, const UnmodelledMemory& held) : costs_(costs), held_(held) {}
+  Beside(const RecordedStepCosts& costs, const UnmodelledMemory& held) : costs_(costs), held_(held) {}
 
   UnmodelledMemory find() const {
     UnmodelledMemory unmodelled = UnmodelledMemory::nothing(costs_);
@@ -23,7 +23,7 @@ class Beside {
       unmodelled.moments[i] = {before(i), costs_.moments[i].peak_bytes - held_.moments[i].peak_bytes,
                                held_.moments[i].gathered_bytes};
     for (size_t i = 0; i < unmodelled.reads.size(); ++i) {
-      const RecordedOpCosts::UnitRead& read = costs_.sharding.reads[i];
+      const RecordedStepCosts::UnitRead& read = costs_.sharding.reads[i];
       unmodelled.reads[i] = {read.before_bytes - held_.reads[i].before_bytes,
                              read.peak_bytes - held_.reads[i].peak_bytes};
     }
@@ -37,17 +37,17 @@ class Beside {
   // An unpack was recorded after its recomputation, an end before it freed anything.
   int64_t before(size_t moment) const {
     const UnmodelledMemory::Entry& held = held_.moments[moment];  // before the moment and after it
-    const RecordedOpCosts::Moment& recorded = costs_.moments[moment];
+    const RecordedStepCosts::Moment& recorded = costs_.moments[moment];
     return recorded.before_bytes - (recorded.kind == Kind::unpack ? held.peak_bytes : held.before_bytes);
   }
 
-  const RecordedOpCosts& costs_;
+  const RecordedStepCosts& costs_;
   const UnmodelledMemory& held_;
 };
 
 }  // namespace
 
-UnmodelledMemory UnmodelledMemory::nothing(const RecordedOpCosts& costs) {
+UnmodelledMemory UnmodelledMemory::nothing(const RecordedStepCosts& costs) {
   UnmodelledMemory none;
   none.runs.resize(costs.runs.size());
   none.moments.resize(costs.moments.size());
@@ -55,14 +55,14 @@ UnmodelledMemory UnmodelledMemory::nothing(const RecordedOpCosts& costs) {
   return none;
 }
 
-UnmodelledMemory find_unmodelled_memory(const StepSimulationTables& tables, const RecordedOpCosts& costs) {
+UnmodelledMemory find_unmodelled_memory(const RecordedStepSimulationTables& tables, const RecordedStepCosts& costs) {
   // The first step has no unmodelled memory yet, the second has it, the third is as each later one.
   constexpr int kSteps = 3;
   SimulatedCachingAllocator cache(costs.grain_bytes);
   UnmodelledMemory unmodelled = UnmodelledMemory::nothing(costs);
   StepSimulator::StepState before;
   for (int step = 0; step < kSteps; ++step) {
-    schedule::LearnedMemoryHeadroom schedule;
+    schedule::LearnedMemoryHeadroomTimeline schedule;
     StepSimulator simulator(tables, costs, unmodelled, costs.plan, schedule, cache, {}, before);
     simulator.simulate_step();
     before = simulator.next_step_state();

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/plan/facts/recorded_op_costs.h"
-#include "core/plan/planner/step_simulation_tables.h"
+#include "core/plan/facts/recorded_step_costs.h"
+#include "core/plan/planner/recorded_step_simulation_tables.h"
 
 namespace memtune::planner {
 
@@ -19,11 +19,12 @@ struct UnmodelledMemory {
   int64_t before_peak_bytes = 0, after_peak_bytes = 0;
   double gather_wait_ms = 0;  // simulated wait of backward for gathers
 
-  static UnmodelledMemory nothing(const plan::RecordedOpCosts& costs);
+  static UnmodelledMemory nothing(const plan::RecordedStepCosts& costs);
 };
 
 // Recorded bytes minus those that values held under the recorded plan. The step is simulated three times, so that
 // blocks of the allocator are as in later steps.
-UnmodelledMemory find_unmodelled_memory(const StepSimulationTables& tables, const plan::RecordedOpCosts& costs);
+UnmodelledMemory find_unmodelled_memory(const RecordedStepSimulationTables& tables,
+                                        const plan::RecordedStepCosts& costs);
 
 }  // namespace memtune::planner

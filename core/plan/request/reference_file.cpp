@@ -57,13 +57,13 @@ ReferenceGradientMetadata gradient_from(const json& entry) {
           entry.value("device_hash", "")};
 }
 
-ReferenceFileMetadata reference_from(const json& directory) {
-  ReferenceFileMetadata reference{directory.at("strategy"),
-                                  from_hex(directory.at("loss")),
-                                  from_hex(directory.at("loss_noise")),
-                                  from_hex(directory.at("relative_noise")),
-                                  directory.at("has_gradients"),
-                                  {}};
+ReferenceGradientFileMetadata reference_from(const json& directory) {
+  ReferenceGradientFileMetadata reference{directory.at("strategy"),
+                                          from_hex(directory.at("loss")),
+                                          from_hex(directory.at("loss_noise")),
+                                          from_hex(directory.at("relative_noise")),
+                                          directory.at("has_gradients"),
+                                          {}};
   for (const json& entry : directory.at("gradients")) reference.gradients.push_back(gradient_from(entry));
   return reference;
 }
@@ -84,7 +84,7 @@ struct Head {
 
 uint64_t checksum_of(const std::string& directory) { return hash64(directory.data(), directory.size(), 0); }
 
-Head read_head(const InputFile& file, const std::filesystem::path& path) {
+Head read_head(const RandomAccessFileReader& file, const std::filesystem::path& path) {
   char magic[kMagicBytes] = {};
   if (file.size() >= static_cast<int64_t>(kMagicBytes)) file.read(magic, kMagicBytes, 0);
   if (std::memcmp(magic, kMagic, kNameBytes) != 0) refuse_reference(path, "no reference file");
@@ -97,7 +97,7 @@ Head read_head(const InputFile& file, const std::filesystem::path& path) {
   return head;
 }
 
-bool is_whole(const InputFile& file, const ReferenceGradientMetadata& gradient) {
+bool is_whole(const RandomAccessFileReader& file, const ReferenceGradientMetadata& gradient) {
   std::string bytes(gradient.bytes, '\0');
   file.read(bytes.data(), static_cast<int64_t>(gradient.bytes), static_cast<int64_t>(kFirstGradient + gradient.offset));
   return hash_hex(bytes) == gradient.hash;
@@ -110,7 +110,7 @@ void begin_reference(std::ostream& file) {
   file.write(nothing, sizeof nothing);
 }
 
-void finish_reference(std::ostream& file, const ReferenceFileMetadata& reference) {
+void finish_reference(std::ostream& file, const ReferenceGradientFileMetadata& reference) {
   json gradients = json::array();
   for (const ReferenceGradientMetadata& gradient : reference.gradients) gradients.push_back(to_json(gradient));
   const json directory = {{"strategy", reference.strategy},
@@ -128,8 +128,8 @@ void finish_reference(std::ostream& file, const ReferenceFileMetadata& reference
   file.write(reinterpret_cast<const char*>(&head), sizeof head);
 }
 
-ReferenceFileMetadata read_reference(const std::filesystem::path& path) {
-  const InputFile file(path);
+ReferenceGradientFileMetadata read_reference(const std::filesystem::path& path) {
+  const RandomAccessFileReader file(path);
   const Head head = read_head(file, path);
   const auto size = static_cast<uint64_t>(file.size());
   if (head.directory < kFirstGradient || head.directory > size) refuse_reference(path, "a damaged reference file");
@@ -137,7 +137,7 @@ ReferenceFileMetadata read_reference(const std::filesystem::path& path) {
   file.read(text.data(), static_cast<int64_t>(text.size()), static_cast<int64_t>(head.directory));
   if (checksum_of(text) != head.checksum) refuse_reference(path, "a damaged reference file");
   try {
-    ReferenceFileMetadata reference = reference_from(parse_json(text));
+    ReferenceGradientFileMetadata reference = reference_from(parse_json(text));
     if (fill(reference.gradients, head.directory - kFirstGradient)) return reference;
   } catch (const json::exception&) {
   }
@@ -145,9 +145,9 @@ ReferenceFileMetadata read_reference(const std::filesystem::path& path) {
 }
 
 bool is_whole_reference(const std::filesystem::path& path) try {
-  const ReferenceFileMetadata reference = read_reference(path);
+  const ReferenceGradientFileMetadata reference = read_reference(path);
   if (!reference.has_gradients) return true;
-  const InputFile file(path);
+  const RandomAccessFileReader file(path);
   return std::ranges::all_of(reference.gradients, [&](const ReferenceGradientMetadata& gradient) {
     return !gradient.defined || is_whole(file, gradient);
   });

@@ -30,7 +30,7 @@ struct ReferenceGradientMetadata {
   std::string device_hash = {};  // core/base/device/device_memory_hash.h, in hexadecimal; "": was not on a GPU
 };
 
-struct ReferenceFileMetadata {
+struct ReferenceGradientFileMetadata {
   std::string strategy;
   double loss = 0, loss_noise = 0;
   double relative_noise = 0;  // median of noise / largest element, over gradients that varied; 0: none varied
@@ -43,10 +43,10 @@ inline constexpr uint64_t kFirstGradient = 24;  // offset of the first gradient
 // Writes an empty header; the caller appends the gradients.
 void begin_reference(std::ostream& file);
 // Appends the directory and writes the header. The caller checks the stream for errors.
-void finish_reference(std::ostream& file, const ReferenceFileMetadata& reference);
+void finish_reference(std::ostream& file, const ReferenceGradientFileMetadata& reference);
 
 // Throws UsageError, with advice, for other files, another version or damage.
-ReferenceFileMetadata read_reference(const std::filesystem::path& path);
+ReferenceGradientFileMetadata read_reference(const std::filesystem::path& path);
 
 // Whether directory and gradients match their checksums. Reads the whole file.
 bool is_whole_reference(const std::filesystem::path& path);

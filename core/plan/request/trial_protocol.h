@@ -20,7 +20,7 @@
 //    "origin": trace::Origin}
 //   {"frame": "result", "measurement": Measurement}     also for device_oom, nan, mismatch, with the reason
 //   {"frame": "trained", "training": ResumableTrainingResult}
-//   {"frame": "saves", "saves": StateSaveMeasurement}
+//   {"frame": "saves", "saves": StateSaveModeMeasurement}
 //   {"frame": "doctor", "checks": [{"name": "CUPTI", "status": "ok|warn|fail", "detail": "...", "fix": "..."}]}
 //   {"frame": "machine", "machine": MachineProfile}
 //   {"frame": "announced", "text": "..."}               the text of rank 0

@@ -91,7 +91,7 @@ struct TrialFilesAndRank {
   bool gradients = false;       // a new reference has gradients, not their hashes alone
   bool only_gradients = false;  // the trial writes a reference with gradients, even if there is one, and ends
   std::string trace;            // output file; "": none
-  std::string costs;            // output file for RecordedOpCosts, for plans without offloading; "": none
+  std::string costs;            // output file for RecordedStepCosts, for plans without offloading; "": none
   int rank = 0;                 // of this process, below training.ranks
   std::string rendezvous;       // of the ranks: a file, or "tcp://host:port"; "": one rank only
   std::string address;          // of this machine, for other ranks; "": the loopback device

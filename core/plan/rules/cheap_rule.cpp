@@ -39,10 +39,12 @@ class CheapRule {
 
   bool is_wanted(int memory) const { return graph_.memories()[memory].saved && covers(maker(memory)); }
 
-  bool stays_so_far(const AllocationNode& memory) const { return draft_.place(memory) == TensorPlacement::keep; }
+  bool stays_so_far(const OpOutputAllocationNode& memory) const {
+    return draft_.place(memory) == TensorPlacement::keep;
+  }
 
   bool can_recompute(int index) const {
-    const AllocationNode& memory = graph_.memories()[index];
+    const OpOutputAllocationNode& memory = graph_.memories()[index];
     if (!covers(maker(index)) || !stays_so_far(memory) || memory.crosses) return false;
     if (memory.output == kPrivateSave)
       return private_is_cheap(maker(index)) && memory.bytes >= saved_min_bytes_ && reads_what_stays(memory.op, index);
@@ -60,7 +62,7 @@ class CheapRule {
 
   // A memory that stays in any case, or that another rule has placed, costs nothing.
   int64_t cost(int index) const {
-    const AllocationNode& memory = graph_.memories()[index];
+    const OpOutputAllocationNode& memory = graph_.memories()[index];
     const bool there = !covers(maker(index)) && memory.saved;
     return there || !stays_so_far(memory) ? 0 : memory.bytes;
   }
@@ -80,7 +82,7 @@ class CheapRule {
       const int memory = queue[i];
       if (!cut.on_sink_side(before(memory)) || recomputed[memory]) continue;
       recomputed[memory] = true;
-      const AllocationNode& made = graph_.memories()[memory];
+      const OpOutputAllocationNode& made = graph_.memories()[memory];
       draft_.fill(made, TensorPlacement::recompute);
       for (const int input : graph_.made_from(made)) queue.push_back(input);
     }

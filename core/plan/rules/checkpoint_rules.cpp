@@ -134,7 +134,7 @@ class Checkpoint {
         draft_.fill(static_cast<int>(i), place, TensorPlacement::keep);
   }
 
-  void hand_over(const CheckpointInputPolicy& input_policy) {
+  void hand_over(const CheckpointInputOffloadPolicy& input_policy) {
     const int end = static_cast<int>(facts_.blocks.size()) - input_policy.keep_last;
     for (size_t i = 0; i < facts_.ops.size(); ++i) {
       if (!makes_values(facts_.ops[i])) continue;
@@ -210,7 +210,7 @@ void check_numbers_of_blocks(const StrategyPart& part, const ProgramFacts& facts
 }  // namespace
 
 void place_checkpoint(const StrategyPart& part, const ProgramFacts& facts, const OpMemoryAccessGraph& graph,
-                      int64_t saved_min_bytes, CheckpointInputPolicy input_policy, PlanDraft& draft) {
+                      int64_t saved_min_bytes, CheckpointInputOffloadPolicy input_policy, PlanDraft& draft) {
   check_numbers_of_blocks(part, facts);
   Checkpoint checkpoint(part, facts, draft);
   const TensorPlacement inputs =

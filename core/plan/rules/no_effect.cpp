@@ -22,7 +22,7 @@ std::vector<TensorPlacement> effects(const Plan& plan, int64_t min, const OpMemo
   const std::vector<bool> needed = needed_in_backward(graph, draft);
   std::vector<TensorPlacement> places(needed.size(), TensorPlacement::keep);
   for (size_t i = 0; i < needed.size(); ++i) {
-    const AllocationNode& memory = graph.memories()[i];
+    const OpOutputAllocationNode& memory = graph.memories()[i];
     const TensorPlacement place = draft.place(memory);
     if (needed[i] && !(is_offloaded(place) && memory.bytes < min)) places[i] = place;
   }
@@ -77,7 +77,7 @@ bool same_effect(const Strategy& a, const Strategy& b, const OpMemoryAccessGraph
   const Plan of_a = make_plan(a, facts), of_b = make_plan(b, facts);
   const auto saves = [](const Plan& plan) {
     std::vector<int> ops;
-    for (const OpPlacement& op : plan.placements)
+    for (const OpActivationPlacements& op : plan.placements)
       if (op.saves != TensorPlacement::keep) ops.push_back(op.op);
     return ops;
   };

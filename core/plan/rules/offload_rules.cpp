@@ -48,7 +48,7 @@ class Kinds {
       of_op_.emplace_back(name, seen[{op.block, name}]++);
     }
   }
-  Kind of(const AllocationNode& memory) const {
+  Kind of(const OpOutputAllocationNode& memory) const {
     const auto& [name, number] = of_op_[memory.op];
     return {name, number, memory.output};
   }
@@ -80,7 +80,7 @@ class Share {
   }
 
  private:
-  const AllocationNode& at(int memory) const { return graph_.memories()[memory]; }
+  const OpOutputAllocationNode& at(int memory) const { return graph_.memories()[memory]; }
   // If nothing was measured, all memories count the same.
   double size(int memory) const { return graph_.measured() ? static_cast<double>(at(memory).bytes) : 1; }
 
@@ -152,8 +152,8 @@ class Hooked {
   }
 
   bool has(const OpFacts& op) const {
-    if (hooks_ == SavedTensorHookCoverage::blocks) return op.block != kOutside && op.block < end_;
-    return !is_output(op) && (hooks_ == SavedTensorHookCoverage::step || !is_loss(op));
+    if (hooks_ == StepPartWithSavedTensorHooks::blocks) return op.block != kOutside && op.block < end_;
+    return !is_output(op) && (hooks_ == StepPartWithSavedTensorHooks::step || !is_loss(op));
   }
 
  private:
@@ -162,7 +162,7 @@ class Hooked {
     return &op == output_ || (output_ && op.after_blocks && !output_->region.empty() && op.region == output_->region);
   }
 
-  SavedTensorHookCoverage hooks_;
+  StepPartWithSavedTensorHooks hooks_;
   int end_;  // first of the last blocks, whose tensors stay
   const OpFacts* output_ = nullptr;
 };

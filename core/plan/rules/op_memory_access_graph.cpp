@@ -35,7 +35,7 @@ const std::vector<int>& OpMemoryAccessGraph::shown_by(int value) const {
   return shown_[value].empty() && owner >= 0 ? shown_by_owner_[owner] : shown_[value];
 }
 
-std::vector<int> OpMemoryAccessGraph::made_from(const AllocationNode& memory) const {
+std::vector<int> OpMemoryAccessGraph::made_from(const OpOutputAllocationNode& memory) const {
   std::vector<int> inputs = reads_[memory.op];
   for (const int writer : memory.writers) add_once(inputs, reads_[writer]);
   std::erase_if(inputs, [&](int input) { return &memories_[input] == &memory; });
@@ -76,7 +76,7 @@ void OpMemoryAccessGraph::write(int op) {
     for (const int memory : shown_by(output)) add_once(memories_[memory].writers, {op});
 }
 
-int OpMemoryAccessGraph::add(const AllocationNode& memory) {
+int OpMemoryAccessGraph::add(const OpOutputAllocationNode& memory) {
   memories_.push_back(memory);
   return static_cast<int>(memories_.size()) - 1;
 }

@@ -13,7 +13,7 @@
 
 namespace memtune::plan {
 
-struct AllocationNode {
+struct OpOutputAllocationNode {
   int op = 0;                     // that creates it
   int output = 0;                 // index of the output; kPrivateSave: a private tensor
   int64_t bytes = 0;              // 0 if not measured
@@ -29,12 +29,12 @@ class OpMemoryAccessGraph {
   explicit OpMemoryAccessGraph(const ProgramFacts& facts);
 
   bool measured() const { return measured_; }
-  const std::vector<AllocationNode>& memories() const { return memories_; }
+  const std::vector<OpOutputAllocationNode>& memories() const { return memories_; }
   // Memories that the inputs of an op refer to, as indices into memories(), each once. Program inputs and parameters
   // have no memory.
   const std::vector<int>& read_by(int op) const { return reads_[op]; }
   // The same for all ops that create and change `memory`, without that memory itself.
-  std::vector<int> made_from(const AllocationNode& memory) const;
+  std::vector<int> made_from(const OpOutputAllocationNode& memory) const;
 
  private:
   const std::vector<int>& shown_by(int value) const;
@@ -42,12 +42,12 @@ class OpMemoryAccessGraph {
   void make(int op);
   void show(int op, size_t output);
   void write(int op);
-  int add(const AllocationNode& memory);
+  int add(const OpOutputAllocationNode& memory);
   std::vector<int> aliased(const OpFacts& op, int value) const;
 
   const ProgramFacts& facts_;
   bool measured_;
-  std::vector<AllocationNode> memories_;
+  std::vector<OpOutputAllocationNode> memories_;
   std::vector<std::vector<int>> reads_;           // by op
   std::vector<std::vector<int>> shown_;           // by value
   std::vector<std::vector<int>> shown_by_owner_;  // by ProgramFacts::owner, for values out of branches and loops

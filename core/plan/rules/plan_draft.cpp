@@ -12,8 +12,8 @@ PlanDraft::PlanDraft(const ProgramFacts& facts) {
 }
 
 PlanDraft::PlanDraft(const ProgramFacts& facts, const Plan& plan) : PlanDraft(facts) {
-  for (const OpPlacement& placement : plan.placements) {
-    OpPlacement& mine = by_op_.at(placement.op);
+  for (const OpActivationPlacements& placement : plan.placements) {
+    OpActivationPlacements& mine = by_op_.at(placement.op);
     const size_t count = std::min(mine.outputs.size(), placement.outputs.size());
     std::copy_n(placement.outputs.begin(), count, mine.outputs.begin());
     mine.saved = placement.saved;
@@ -25,7 +25,7 @@ TensorPlacement PlanDraft::place(int op, int output) const {
   return output == kPrivateSave ? by_op_[op].saved : by_op_[op].outputs[output];
 }
 
-TensorPlacement PlanDraft::place(const AllocationNode& memory) const {
+TensorPlacement PlanDraft::place(const OpOutputAllocationNode& memory) const {
   return memory.writers.empty() ? place(memory.op, memory.output) : place(memory.last_write(), 0);
 }
 
@@ -49,29 +49,29 @@ void PlanDraft::fill(int op, TensorPlacement outputs, TensorPlacement own) {
   fill(op, kPrivateSave, own);
 }
 
-void PlanDraft::fill(const AllocationNode& memory, TensorPlacement place) {
+void PlanDraft::fill(const OpOutputAllocationNode& memory, TensorPlacement place) {
   fill(memory.op, memory.output, place);
   for (const int writer : memory.writers) fill(writer, 0, place);
 }
 
 void PlanDraft::offload_saves(int op) {
-  OpPlacement& placement = by_op_[op];
+  OpActivationPlacements& placement = by_op_[op];
   const bool again = placement.saved == TensorPlacement::recompute ||
                      std::ranges::count(placement.outputs, TensorPlacement::recompute) > 0;
   if (!again) placement.saves = TensorPlacement::host;
 }
 
-std::vector<OpPlacement> PlanDraft::placements() const {
+std::vector<OpActivationPlacements> PlanDraft::placements() const {
   const auto stays = [](TensorPlacement place) { return place == TensorPlacement::keep; };
-  std::vector<OpPlacement> placements;
-  for (const OpPlacement& op : by_op_)
+  std::vector<OpActivationPlacements> placements;
+  for (const OpActivationPlacements& op : by_op_)
     if (!stays(op.saved) || !stays(op.saves) || !std::all_of(op.outputs.begin(), op.outputs.end(), stays))
       placements.push_back(op);
   return placements;
 }
 
 std::vector<bool> needed_in_backward(const OpMemoryAccessGraph& graph, const PlanDraft& draft) {
-  const std::vector<AllocationNode>& memories = graph.memories();
+  const std::vector<OpOutputAllocationNode>& memories = graph.memories();
   std::vector<bool> needed(memories.size(), !graph.measured());
   std::vector<int> queue;
   const auto need = [&](int memory) {
@@ -81,7 +81,7 @@ std::vector<bool> needed_in_backward(const OpMemoryAccessGraph& graph, const Pla
   for (size_t i = 0; i < memories.size(); ++i)
     if (memories[i].saved) need(static_cast<int>(i));
   for (size_t i = 0; i < queue.size(); ++i) {
-    const AllocationNode& memory = memories[queue[i]];
+    const OpOutputAllocationNode& memory = memories[queue[i]];
     if (draft.place(memory) != TensorPlacement::recompute) continue;
     for (const int input : graph.made_from(memory)) need(input);
   }

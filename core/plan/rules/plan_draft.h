@@ -17,21 +17,21 @@ class PlanDraft {
 
   // `output` may be kPrivateSave.
   TensorPlacement place(int op, int output) const;
-  TensorPlacement place(const AllocationNode& memory) const;  // of the content after its last in-place write
+  TensorPlacement place(const OpOutputAllocationNode& memory) const;  // of the content after its last in-place write
   void set(int op, int output, TensorPlacement place);
   void set_outputs(int op, TensorPlacement place);
   // As set(), but only where the place still is keep. `own`: place of the private tensors of the op.
   void fill(int op, TensorPlacement outputs, TensorPlacement own);
-  void fill(const AllocationNode& memory, TensorPlacement place);
-  // Offloads the tensors that the op saves one by one (OpPlacement::saves), unless the op is recomputed.
+  void fill(const OpOutputAllocationNode& memory, TensorPlacement place);
+  // Offloads the tensors that the op saves one by one (OpActivationPlacements::saves), unless the op is recomputed.
   void offload_saves(int op);
 
-  std::vector<OpPlacement> placements() const;  // of ops with a place other than keep
+  std::vector<OpActivationPlacements> placements() const;  // of ops with a place other than keep
 
  private:
   void fill(int op, int output, TensorPlacement place);
 
-  std::vector<OpPlacement> by_op_;
+  std::vector<OpActivationPlacements> by_op_;
 };
 
 // Flags the memories that backward needs: those that autograd saved, and inputs of recomputations under `draft`. All of

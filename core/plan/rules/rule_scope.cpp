@@ -90,7 +90,7 @@ class Scope {
     makers = of_name(of_region(makers, "region", rule_.region));
     std::vector<RuleMatchedOpOutput> selected;
     for (const int index : taken) {
-      const AllocationNode& memory = graph_.memories()[index];
+      const OpOutputAllocationNode& memory = graph_.memories()[index];
       if (std::find(makers.begin(), makers.end(), memory.op) == makers.end()) continue;
       selected.push_back({memory.op, memory.output});
       for (const int writer : memory.writers) selected.push_back({writer, 0});

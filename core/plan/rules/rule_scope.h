@@ -1,8 +1,8 @@
 // Finds what a rule of a plan file selects in a program.
 #pragma once
 
+#include "core/plan/rules/hand_written_plan_file.h"
 #include "core/plan/rules/op_memory_access_graph.h"
-#include "core/plan/rules/plan_file.h"
 
 namespace memtune::plan {
 

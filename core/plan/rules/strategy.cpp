@@ -11,7 +11,7 @@ namespace {
 
 // Checkpoints and offload groups consist of blocks.
 bool needs_blocks(const StrategyPart& part) {
-  if (part.info().preset && part.info().preset->hooks == SavedTensorHookCoverage::blocks) return true;
+  if (part.info().preset && part.info().preset->hooks == StepPartWithSavedTensorHooks::blocks) return true;
   return part.is_checkpoint() || part.is_states() || part.kind() == StrategyKind::offload_group || !part.blocks().all();
 }
 
@@ -43,7 +43,7 @@ void take_settings(const Strategy& strategy, Plan& plan) {
 }
 
 // A preset's engine offloads inputs that checkpoints keep in the same way as all saved tensors.
-CheckpointInputPolicy handed_over(const Strategy& strategy) {
+CheckpointInputOffloadPolicy handed_over(const Strategy& strategy) {
   for (const StrategyPart& part : strategy.parts())
     if (const ThirdPartyEnginePreset* preset = part.info().preset; preset && (preset->inputs || part.is_offload()))
       return {true, preset->keep_last};

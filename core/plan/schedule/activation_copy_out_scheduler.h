@@ -1,7 +1,7 @@
 // Decides when sources are copied out and when they leave the device.
 //
-// While the peak is unknown the stash is small. Once a step was learned (LearnedMemoryHeadroom), sources stay on the
-// device as long as the peak stays, and small sources are gathered: one call and one event per batch.
+// While the peak is unknown the stash is small. Once a step was learned (LearnedMemoryHeadroomTimeline), sources stay
+// on the device as long as the peak stays, and small sources are gathered: one call and one event per batch.
 //
 // Whether a copy has ended decides nothing, so that every step, and a simulated one, has the same memory free at the
 // same op.
@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "core/plan/schedule/activation_transfer.h"
-#include "core/plan/schedule/learned_memory_headroom.h"
+#include "core/plan/schedule/learned_memory_headroom_timeline.h"
 #include "core/plan/strategy/plan.h"
 
 namespace memtune::schedule {
@@ -23,7 +23,7 @@ class ActivationCopyOutScheduler {
   // All references must outlive it. `batch_bytes`: of one call. `largest_bytes`: of the largest transfer of earlier
   // steps.
   ActivationCopyOutScheduler(const plan::TransferSettings& settings, int64_t batch_bytes, int64_t largest_bytes,
-                             LearnedMemoryHeadroom& learned, ActivationTransferBackend& device)
+                             LearnedMemoryHeadroomTimeline& learned, ActivationTransferBackend& device)
       : settings_(settings),
         batch_bytes_(batch_bytes),
         learned_(learned),
@@ -61,7 +61,7 @@ class ActivationCopyOutScheduler {
 
   const plan::TransferSettings& settings_;
   const int64_t batch_bytes_;
-  LearnedMemoryHeadroom& learned_;
+  LearnedMemoryHeadroomTimeline& learned_;
   ActivationTransferBackend& device_;
   std::vector<ActivationTransfer*> gathered_;  // oldest first, like stash_
   std::deque<ActivationTransfer*> stash_;

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/plan/schedule/activation_transfer.h"
-#include "core/plan/schedule/learned_memory_headroom.h"
+#include "core/plan/schedule/learned_memory_headroom_timeline.h"
 #include "core/plan/strategy/plan.h"
 
 namespace memtune::schedule {
@@ -15,8 +15,9 @@ namespace memtune::schedule {
 class ActivationReloadScheduler {
  public:
   // All references must outlive it. `batch_bytes`: of one call.
-  ActivationReloadScheduler(const plan::TransferSettings& settings, int64_t batch_bytes, LearnedMemoryHeadroom& learned,
-                            DiskSpillingHostCache& cache, ActivationTransferBackend& device)
+  ActivationReloadScheduler(const plan::TransferSettings& settings, int64_t batch_bytes,
+                            LearnedMemoryHeadroomTimeline& learned, DiskSpillingHostCache& cache,
+                            ActivationTransferBackend& device)
       : settings_(settings), batch_bytes_(batch_bytes), learned_(learned), cache_(cache), device_(device) {}
 
   void begin_step();
@@ -48,7 +49,7 @@ class ActivationReloadScheduler {
 
   const plan::TransferSettings& settings_;
   const int64_t batch_bytes_;
-  LearnedMemoryHeadroom& learned_;
+  LearnedMemoryHeadroomTimeline& learned_;
   DiskSpillingHostCache& cache_;
   ActivationTransferBackend& device_;
   std::vector<ActivationTransfer*> order_;  // oldest first; prefetch consumes it from the end; null: forgotten

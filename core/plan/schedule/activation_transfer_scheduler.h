@@ -11,7 +11,7 @@ namespace memtune::schedule {
 class ActivationTransferScheduler {
  public:
   // All references must outlive it. `largest_bytes`: of the largest transfer of earlier steps.
-  ActivationTransferScheduler(const plan::TransferSettings& settings, LearnedMemoryHeadroom& learned,
+  ActivationTransferScheduler(const plan::TransferSettings& settings, LearnedMemoryHeadroomTimeline& learned,
                               DiskSpillingHostCache& cache, ActivationTransferBackend& device,
                               int64_t batch_bytes = kBatchBytes, int64_t largest_bytes = 0)
       : settings_(settings),
@@ -59,7 +59,7 @@ class ActivationTransferScheduler {
 
  private:
   const plan::TransferSettings& settings_;
-  LearnedMemoryHeadroom& learned_;
+  LearnedMemoryHeadroomTimeline& learned_;
   ActivationCopyOutScheduler stash_;
   ActivationReloadScheduler reloads_;
 };

@@ -73,7 +73,7 @@ void DiskSpillingHostCache::take_room(HostCachedActivationPiece& piece) {
 // piece, else evicts the piece that was read ahead last. False: there is none of these.
 bool DiskSpillingHostCache::make_room() {
   if (!leaving_.empty()) {
-    storage_.wait(*leaving_.front(), DiskSpillingCacheBackend::Stall::for_room);
+    storage_.wait(*leaving_.front(), DiskSpillingHostCacheBackend::Stall::for_room);
     reap();
     return true;
   }
@@ -88,7 +88,7 @@ bool DiskSpillingHostCache::make_room() {
   } else {
     return false;
   }
-  storage_.wait(*piece, DiskSpillingCacheBackend::Stall::for_room);
+  storage_.wait(*piece, DiskSpillingHostCacheBackend::Stall::for_room);
   leave_host(*piece, State::on_disk);
   return true;
 }
@@ -122,7 +122,7 @@ void DiskSpillingHostCache::fetch(HostCachedActivationPiece& piece) {
     take_room(piece);
     start_read(piece);
   }
-  if (piece.state == State::reading) storage_.wait(piece, DiskSpillingCacheBackend::Stall::for_bytes);
+  if (piece.state == State::reading) storage_.wait(piece, DiskSpillingHostCacheBackend::Stall::for_bytes);
 }
 
 // A running request still needs the room: reap() frees it when the request is done.
@@ -149,7 +149,7 @@ void DiskSpillingHostCache::reap() {
 
 void DiskSpillingHostCache::finish() noexcept {
   for (const CachedPiecePtr& piece : leaving_) try {
-      storage_.wait(*piece, DiskSpillingCacheBackend::Stall::for_room);
+      storage_.wait(*piece, DiskSpillingHostCacheBackend::Stall::for_room);
     } catch (...) {  // the step that waited for it has already thrown
     }
   reap();

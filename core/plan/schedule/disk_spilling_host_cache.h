@@ -31,11 +31,11 @@ struct HostCachedActivationPiece {
 using CachedPiecePtr = std::shared_ptr<HostCachedActivationPiece>;
 
 // Host memory and disk: carries out what the cache decides. Calls may throw.
-class DiskSpillingCacheBackend {
+class DiskSpillingHostCacheBackend {
  public:
   enum class Stall { for_room, for_bytes };
 
-  virtual ~DiskSpillingCacheBackend() = default;
+  virtual ~DiskSpillingHostCacheBackend() = default;
   virtual bool lease(HostCachedActivationPiece& piece) = 0;  // returns false if the budget has no room
   virtual void lack_room(
       HostCachedActivationPiece& piece) = 0;  // nothing can make room for the piece: throws, or finds some elsewhere
@@ -51,7 +51,8 @@ class DiskSpillingHostCache {
  public:
   // `storage` must outlive it. `disk`: pieces may spill. `last_step_bytes`: put by the previous step; 0: none or
   // unknown.
-  DiskSpillingHostCache(DiskSpillingCacheBackend& storage, int64_t budget_bytes, bool disk, int64_t last_step_bytes = 0)
+  DiskSpillingHostCache(DiskSpillingHostCacheBackend& storage, int64_t budget_bytes, bool disk,
+                        int64_t last_step_bytes = 0)
       : storage_(storage), budget_bytes_(budget_bytes), disk_(disk), last_step_bytes_(last_step_bytes) {}
 
   void set_budget(int64_t bytes) { budget_bytes_ = bytes; }
@@ -95,7 +96,7 @@ class DiskSpillingHostCache {
   void leave_host(HostCachedActivationPiece& piece, State state);
   void leave_disk(HostCachedActivationPiece& piece);
 
-  DiskSpillingCacheBackend& storage_;
+  DiskSpillingHostCacheBackend& storage_;
   int64_t budget_bytes_;
   const bool disk_;
   int64_t last_step_bytes_;

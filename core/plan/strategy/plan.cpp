@@ -47,7 +47,7 @@ SharedStoragePolicy read_repeats(const std::string& text, const std::string& pat
 }
 
 // Fields with default values are left out.
-json placement_json(const OpPlacement& placement) {
+json placement_json(const OpActivationPlacements& placement) {
   json outputs = json::array();
   for (TensorPlacement place : placement.outputs) outputs.push_back(to_string(place));
   json json = {
@@ -99,8 +99,8 @@ TensorPlacement read_place(const std::string& text, const std::string& path) {
   }
 }
 
-OpPlacement read_placement(const json& json, const std::string& path, UnknownFieldPolicy unknown) {
-  OpPlacement placement;
+OpActivationPlacements read_placement(const json& json, const std::string& path, UnknownFieldPolicy unknown) {
+  OpActivationPlacements placement;
   std::vector<std::string> outputs;
   std::string saved = to_string(placement.saved), saves = to_string(placement.saves);
   JsonObjectReader object(json, path);
@@ -121,9 +121,9 @@ OpPlacement read_placement(const json& json, const std::string& path, UnknownFie
 }
 
 // Refuses two placements of one op, because they could contradict each other.
-void check_unique(const std::vector<OpPlacement>& placements, const JsonObjectReader& object) {
+void check_unique(const std::vector<OpActivationPlacements>& placements, const JsonObjectReader& object) {
   std::vector<int> seen;
-  for (const OpPlacement& placement : placements) seen.push_back(placement.op);
+  for (const OpActivationPlacements& placement : placements) seen.push_back(placement.op);
   std::sort(seen.begin(), seen.end());
   const auto twice = std::adjacent_find(seen.begin(), seen.end());
   if (twice != seen.end())
@@ -199,7 +199,7 @@ std::string to_string(OffloadGranularity schedule) { return schedule_names().at(
 std::string to_string(SharedStoragePolicy repeats) { return repeats_names().at(static_cast<size_t>(repeats)); }
 
 bool Plan::places(TensorPlacement place) const {
-  return std::any_of(placements.begin(), placements.end(), [&](const OpPlacement& placement) {
+  return std::any_of(placements.begin(), placements.end(), [&](const OpActivationPlacements& placement) {
     const auto& outputs = placement.outputs;
     return placement.saved == place || placement.saves == place ||
            std::find(outputs.begin(), outputs.end(), place) != outputs.end();
@@ -226,7 +226,7 @@ void from_json(const json& json, UnitStatePlacement& placement) {
 
 void to_json(json& out, const Plan& plan) {
   json placements = json::array();
-  for (const OpPlacement& placement : plan.placements) placements.push_back(placement_json(placement));
+  for (const OpActivationPlacements& placement : plan.placements) placements.push_back(placement_json(placement));
   out = {{"version", kPlanVersion},
          {"strategy", plan.strategy},
          {"saved_min_bytes", plan.saved_min_bytes},

@@ -19,7 +19,7 @@ std::string to_string(TensorPlacement place);
 TensorPlacement parse_place(const std::string& text);  // throws UsageError with the valid names
 
 // Placement of one op's activations. `op` is its number in ProgramFacts::ops, in program order.
-struct OpPlacement {
+struct OpActivationPlacements {
   int op = 0;
   std::string name;  // "layers.0.attn/aten::linear", for readers; compared with the program at loading
   std::vector<TensorPlacement> outputs;  // one per output; missing entries mean keep
@@ -28,7 +28,7 @@ struct OpPlacement {
   // host: each saved tensor of the op is copied on its own, as saved-tensor hooks would do it, whatever the place of
   // its activation. Does not apply to recomputed ops.
   TensorPlacement saves = TensorPlacement::keep;
-  bool operator==(const OpPlacement&) const = default;
+  bool operator==(const OpActivationPlacements&) const = default;
 };
 
 // When offload copies start.
@@ -38,7 +38,7 @@ enum class OffloadGranularity {
 };
 std::string to_string(OffloadGranularity schedule);
 
-// Handling of tensors of OpPlacement::saves that share bytes with another saved tensor.
+// Handling of tensors of OpActivationPlacements::saves that share bytes with another saved tensor.
 enum class SharedStoragePolicy {
   move,   // every one is offloaded
   stay,   // if an earlier offload copy is still running, the tensor stays on the device
@@ -49,16 +49,17 @@ std::string to_string(SharedStoragePolicy repeats);
 // Engine compatibility flags: where other programs' engines differ from memtune's own. Each is independent of the
 // others. See core/plan/strategy/third_party_engine_preset.h.
 struct EngineCompatibilityFlags {
-  bool learns = true;            // learns the copy schedule in one step; false: fixed by the flags below
-  int prefetch_ops = 0;          // if not learns: reload what this many ops ahead of backward saved, 0 or 1
-  int stash_saves = 0;           // > 0: a source stays until this many more tensors were offloaded, of any size
-  bool counts_all = false;       // stash_saves counts all saved tensors, also those that stay on the device
-  bool empties_stash = false;    // frees the remaining sources after backward's first op, not at their use
-  bool one_stream = false;       // reloads queue behind offload copies, on the same stream
-  bool host_waits = false;       // the host blocks until each offload copy has finished
-  bool power_of_two = false;     // host memory in power-of-two blocks that are never split
-  bool parameter_views = false;  // OpPlacement::saves: offloads views of parameters too, for example transposed weights
-  bool flat_broadcasts = false;  // OpPlacement::saves: offloads the storage of a tensor with zero strides
+  bool learns = true;          // learns the copy schedule in one step; false: fixed by the flags below
+  int prefetch_ops = 0;        // if not learns: reload what this many ops ahead of backward saved, 0 or 1
+  int stash_saves = 0;         // > 0: a source stays until this many more tensors were offloaded, of any size
+  bool counts_all = false;     // stash_saves counts all saved tensors, also those that stay on the device
+  bool empties_stash = false;  // frees the remaining sources after backward's first op, not at their use
+  bool one_stream = false;     // reloads queue behind offload copies, on the same stream
+  bool host_waits = false;     // the host blocks until each offload copy has finished
+  bool power_of_two = false;   // host memory in power-of-two blocks that are never split
+  bool parameter_views =
+      false;  // OpActivationPlacements::saves: offloads views of parameters too, for example transposed weights
+  bool flat_broadcasts = false;  // OpActivationPlacements::saves: offloads the storage of a tensor with zero strides
   bool whole_blocks = false;     // backward recomputes every op of a block, needed or not
   SharedStoragePolicy repeats = SharedStoragePolicy::move;
   bool operator==(const EngineCompatibilityFlags&) const = default;
@@ -88,9 +89,9 @@ struct UnitStatePlacement {
 inline constexpr const char* kOutsideUnits = "outside";
 
 struct Plan {
-  std::string strategy;                 // in canonical form, or the name that a person gave the plan
-  std::vector<OpPlacement> placements;  // ops without an entry keep everything
-  int64_t saved_min_bytes = 1 << 20;    // smaller private tensors always stay on the device
+  std::string strategy;                            // in canonical form, or the name that a person gave the plan
+  std::vector<OpActivationPlacements> placements;  // ops without an entry keep everything
+  int64_t saved_min_bytes = 1 << 20;               // smaller private tensors always stay on the device
   // Nested checkpoints. Recomputing for the current block may run other blocks on the way. Only their block-to-block
   // activations are kept; the rest is recomputed once more when backward reaches them.
   bool nested = false;

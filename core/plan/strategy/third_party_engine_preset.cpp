@@ -33,7 +33,8 @@ constexpr EngineCompatibilityFlags trl_compatibility() {
 }  // namespace
 
 bool offloads_each_save(const Plan& plan) {
-  return std::ranges::any_of(plan.placements, [](const OpPlacement& op) { return op.saves != TensorPlacement::keep; });
+  return std::ranges::any_of(plan.placements,
+                             [](const OpActivationPlacements& op) { return op.saves != TensorPlacement::keep; });
 }
 
 bool has_compatibility_flags(const Plan& plan) {
@@ -42,16 +43,16 @@ bool has_compatibility_flags(const Plan& plan) {
 
 const ThirdPartyEnginePreset kTorchtune = {
     .engine = "torchtune 0.6.1",
-    .hooks = SavedTensorHookCoverage::model,
+    .hooks = StepPartWithSavedTensorHooks::model,
     .transfer = {.min_bytes = kMinBytes, .compatibility = torchtune_compatibility()}};
 
 const ThirdPartyEnginePreset kTrl = {.engine = "TRL 1.16.0",
-                                     .hooks = SavedTensorHookCoverage::step,
+                                     .hooks = StepPartWithSavedTensorHooks::step,
                                      .transfer = {.min_bytes = kMinBytes, .compatibility = trl_compatibility()}};
 
 const ThirdPartyEnginePreset kSwift = {
     .engine = "ms-swift 4.6.0",
-    .hooks = SavedTensorHookCoverage::blocks,
+    .hooks = StepPartWithSavedTensorHooks::blocks,
     .keep_last = 1,
     .transfer = {.min_bytes = 1,
                  .schedule = OffloadGranularity::block,

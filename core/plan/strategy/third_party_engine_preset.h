@@ -10,7 +10,7 @@
 namespace memtune::plan {
 
 // Scope of an engine's saved-tensor hooks.
-enum class SavedTensorHookCoverage {
+enum class StepPartWithSavedTensorHooks {
   none,
   model,   // the model without its output layer
   step,    // model and loss without the output layer
@@ -19,7 +19,7 @@ enum class SavedTensorHookCoverage {
 
 struct ThirdPartyEnginePreset {
   std::string_view engine;  // "torchtune 0.6.1"
-  SavedTensorHookCoverage hooks = SavedTensorHookCoverage::none;
+  StepPartWithSavedTensorHooks hooks = StepPartWithSavedTensorHooks::none;
   bool inputs = false;  // inputs of checkpointed blocks are offloaded to the CPU
   // Meaning of the parameter `layers`. Together: that many consecutive blocks form one checkpoint. First: only the
   // first that many blocks are checkpointed.
@@ -29,10 +29,11 @@ struct ThirdPartyEnginePreset {
   TransferSettings transfer = {};
 };
 
-// Whether the plan uses OpPlacement::saves. The step simulator knows saved tensors only by the activations that they
-// view, so it cannot predict such a plan.
+// Whether the plan uses OpActivationPlacements::saves. The step simulator knows saved tensors only by the activations
+// that they view, so it cannot predict such a plan.
 bool offloads_each_save(const Plan& plan);
-// Whether the plan uses compatibility flags or OpPlacement::saves, so that only memtune's own engine can run it.
+// Whether the plan uses compatibility flags or OpActivationPlacements::saves, so that only memtune's own engine can run
+// it.
 bool has_compatibility_flags(const Plan& plan);
 
 extern const ThirdPartyEnginePreset kTorchtune, kTrl, kSwift;                   // offload

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "core/record/measurement/out_of_memory.h"
+#include "core/record/measurement/out_of_memory_breakdown.h"
 
 namespace memtune::result {
 

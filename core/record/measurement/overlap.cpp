@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/record/trace/step_time_breakdown.h"
+#include "core/record/trace/step_device_time_breakdown.h"
 
 namespace memtune::result {
 namespace {
@@ -26,7 +26,7 @@ double rate(int64_t bytes, const Intervals& copies) {
 
 }  // namespace
 
-TransferStats measure_overlap(const Trace& trace, int steps) {
+StepHostDeviceCopyStats measure_overlap(const Trace& trace, int steps) {
   const Intervals kernels = time_of_kinds(trace, {EventKind::kernel, EventKind::memset});
   const Intervals out = time_of_kinds(trace, {EventKind::copy_out}), in = time_of_kinds(trace, {EventKind::copy_in});
   const Intervals copies = time_of_kinds(trace, {EventKind::copy_out, EventKind::copy_in});
@@ -34,7 +34,7 @@ TransferStats measure_overlap(const Trace& trace, int steps) {
   const int64_t copy_ns = total(copies), hidden_ns = total(intersect(copies, kernels));
   steps = std::max(steps, 1);
 
-  TransferStats transfer;
+  StepHostDeviceCopyStats transfer;
   transfer.out_bytes = out_bytes / steps;
   transfer.in_bytes = in_bytes / steps;
   transfer.hidden = copy_ns > 0 ? static_cast<double>(hidden_ns) / static_cast<double>(copy_ns) : 0;

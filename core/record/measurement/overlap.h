@@ -3,13 +3,13 @@
 // bytes over the union of its own copies. Copies within the device do not count, because they do not use PCIe.
 #pragma once
 
-#include "core/record/measurement/measurement.h"
+#include "core/record/measurement/trial_measurement.h"
 #include "core/record/trace/trace_event.h"
 
 namespace memtune::result {
 
 // Fills bytes, hidden, exposed_ms and rates, per step over `steps` traced steps. PCIe bandwidth stays 0.
-TransferStats measure_overlap(const trace::Trace& trace, int steps);
+StepHostDeviceCopyStats measure_overlap(const trace::Trace& trace, int steps);
 
 // For collectives, with C their union: collectives_ms = |C|, exposed_ms = |C \ K|, per step.
 CommunicationStats measure_collectives(const trace::Trace& trace, int steps);

@@ -14,7 +14,7 @@ namespace {
 constexpr size_t kMaxLines = 64, kMaxModules = 64;    // more than the shim writes
 constexpr size_t kMaxPaths = 2100, kMaxFrames = 200;  // more than the shim writes; deeper than Python allows by default
 
-// In the order of MemoryKind.
+// In the order of StepMemoryCategory.
 const std::vector<std::string>& kind_names() {
   static const std::vector<std::string> names = {"parameters",  "gradients",   "optimizer", "buffers",
                                                  "inputs",      "activations", "logits",    "attention",
@@ -26,16 +26,16 @@ bool is_size(int64_t bytes) { return bytes >= 0 && bytes <= kMaxBytes; }
 
 }  // namespace
 
-std::string to_string(MemoryKind kind) { return kind_names().at(static_cast<size_t>(kind)); }
+std::string to_string(StepMemoryCategory kind) { return kind_names().at(static_cast<size_t>(kind)); }
 
-MemoryKind parse_memory_kind(const std::string& text) {
+StepMemoryCategory parse_memory_kind(const std::string& text) {
   const auto found = std::ranges::find(kind_names(), text);
   if (found == kind_names().end()) throw UsageError(unknown_name("kind of memory", text, kind_names()));
-  return static_cast<MemoryKind>(found - kind_names().begin());
+  return static_cast<StepMemoryCategory>(found - kind_names().begin());
 }
 
 void check(const StepMemoryBreakdown& memory) {
-  const auto fits = [](const MemoryOfKind& each) {
+  const auto fits = [](const StepMemoryOfCategory& each) {
     return is_size(each.before_bytes) && is_size(each.peak_bytes) && is_size(each.end_bytes);
   };
   if (memory.owners.size() > kMemoryKinds || !std::ranges::all_of(memory.owners, fits))
@@ -52,7 +52,7 @@ void check(const StepMemoryBreakdown& memory) {
 
 int64_t peak_of(const StepMemoryBreakdown& memory) {
   int64_t sum = 0;
-  for (const MemoryOfKind& each : memory.owners) sum += each.peak_bytes;
+  for (const StepMemoryOfCategory& each : memory.owners) sum += each.peak_bytes;
   return sum;
 }
 

@@ -7,11 +7,11 @@
 #include <string_view>
 #include <vector>
 
-#include "core/record/measurement/out_of_memory.h"
+#include "core/record/measurement/out_of_memory_breakdown.h"
 
 namespace memtune::result {
 
-enum class MemoryKind {
+enum class StepMemoryCategory {
   parameters,
   gradients,
   optimizer,
@@ -26,11 +26,11 @@ enum class MemoryKind {
   other,
 };
 inline constexpr size_t kMemoryKinds = 12;
-std::string to_string(MemoryKind kind);
-MemoryKind parse_memory_kind(const std::string& text);
+std::string to_string(StepMemoryCategory kind);
+StepMemoryCategory parse_memory_kind(const std::string& text);
 
-struct MemoryOfKind {
-  MemoryKind kind = MemoryKind::other;
+struct StepMemoryOfCategory {
+  StepMemoryCategory kind = StepMemoryCategory::other;
   int64_t before_bytes = 0, peak_bytes = 0, end_bytes = 0;  // before the step, at its peak, at its end
 };
 
@@ -43,14 +43,14 @@ struct MemoryOfModuleGroup {
 };
 
 struct StepMemoryBreakdown {
-  int64_t step = 0;                        // from 1 on
-  int64_t device = 0;                      // its number
-  bool saved_only = false;                 // no allocator tells: what lasts, and the tensors that autograd saved
-  bool complete = true;                    // false: more events than were kept, so the step's begin is not known
-  bool stacks = false;                     // blocks have Python stacks; without them there are no lines and paths
-  MemoryPhase phase = MemoryPhase::other;  // at the peak
-  int64_t measured_bytes = 0;              // the step's peak by the allocator; 0: not known
-  std::vector<MemoryOfKind> owners;
+  int64_t step = 0;         // from 1 on
+  int64_t device = 0;       // its number
+  bool saved_only = false;  // no allocator tells: what lasts, and the tensors that autograd saved
+  bool complete = true;     // false: more events than were kept, so the step's begin is not known
+  bool stacks = false;      // blocks have Python stacks; without them there are no lines and paths
+  PeakMemoryTrainingPhase phase = PeakMemoryTrainingPhase::other;  // at the peak
+  int64_t measured_bytes = 0;                                      // the step's peak by the allocator; 0: not known
+  std::vector<StepMemoryOfCategory> owners;
   std::vector<AllocatingSourceLine> lines;   // of the peak without what lasts, the largest first
   std::vector<MemoryOfModuleGroup> modules;  // of the peak, the largest first
   std::string paths;                         // file of call paths beside the measurement; "": none

@@ -27,18 +27,19 @@ struct TrainingPhaseTimeShares {
   std::vector<SettingInTrainerSyntax> words;  // of the command's own trainer
 };
 
-struct TimeShareField {
+struct TimeShareNameAndMemberPointer {
   const char* name;
   double TrainingPhaseTimeShares::*share;
 };
 
-inline constexpr std::array<TimeShareField, 8> kTimeKinds = {{{"data", &TrainingPhaseTimeShares::data},
-                                                              {"forward", &TrainingPhaseTimeShares::forward},
-                                                              {"backward", &TrainingPhaseTimeShares::backward},
-                                                              {"update", &TrainingPhaseTimeShares::update},
-                                                              {"evaluation", &TrainingPhaseTimeShares::evaluation},
-                                                              {"generation", &TrainingPhaseTimeShares::generation},
-                                                              {"save", &TrainingPhaseTimeShares::save},
-                                                              {"rest", &TrainingPhaseTimeShares::rest}}};
+inline constexpr std::array<TimeShareNameAndMemberPointer, 8> kTimeKinds = {
+    {{"data", &TrainingPhaseTimeShares::data},
+     {"forward", &TrainingPhaseTimeShares::forward},
+     {"backward", &TrainingPhaseTimeShares::backward},
+     {"update", &TrainingPhaseTimeShares::update},
+     {"evaluation", &TrainingPhaseTimeShares::evaluation},
+     {"generation", &TrainingPhaseTimeShares::generation},
+     {"save", &TrainingPhaseTimeShares::save},
+     {"rest", &TrainingPhaseTimeShares::rest}}};
 
 }  // namespace memtune::result

@@ -7,12 +7,12 @@
 
 #include "core/base/json.h"
 #include "core/base/median.h"
-#include "core/record/measurement/trial_row.h"
+#include "core/record/measurement/trial_result_row.h"
 
 namespace memtune::result {
 namespace {
 
-std::optional<double> error(const TrialRow& row, double predicted, double measured) {
+std::optional<double> error(const TrialResultRow& row, double predicted, double measured) {
   if (!worked(row) || !(measured > 0)) return {};
   return predicted / measured - 1;
 }
@@ -23,9 +23,9 @@ struct Spread {
   double median = 0, most = 0;
 };
 
-Spread spread_of(std::span<const TrialRow> rows, std::optional<double> (*error_of)(const TrialRow&)) {
+Spread spread_of(std::span<const TrialResultRow> rows, std::optional<double> (*error_of)(const TrialResultRow&)) {
   std::vector<double> sizes;
-  for (const TrialRow& row : rows)
+  for (const TrialResultRow& row : rows)
     if (const auto error = error_of(row)) sizes.push_back(std::abs(*error));
   if (sizes.empty()) return {};
   const double most = *std::ranges::max_element(sizes);
@@ -67,18 +67,18 @@ int64_t required_bytes(const TrialPrediction& predicted) {
   return predicted.required_bytes > 0 ? predicted.required_bytes : predicted.peak_bytes;
 }
 
-std::optional<double> step_error(const TrialRow& row) {
+std::optional<double> step_error(const TrialResultRow& row) {
   if (!row.predicted) return {};
   return error(row, row.predicted->step_ms, row.measurement.step_ms.median);
 }
 
-std::optional<double> peak_error(const TrialRow& row) {
+std::optional<double> peak_error(const TrialResultRow& row) {
   if (!row.predicted) return {};
   return error(row, static_cast<double>(row.predicted->peak_bytes), static_cast<double>(peak(row)));
 }
 
-PredictionErrorSummary prediction_errors(std::span<const TrialRow> rows) {
-  const auto predicted = [](const TrialRow& row) { return row.predicted && worked(row); };
+PredictionErrorSummary prediction_errors(std::span<const TrialResultRow> rows) {
+  const auto predicted = [](const TrialResultRow& row) { return row.predicted && worked(row); };
   const Spread step = spread_of(rows, step_error), peak = spread_of(rows, peak_error);
   return {static_cast<size_t>(std::ranges::count_if(rows, predicted)), step.median, step.most, peak.median, peak.most};
 }

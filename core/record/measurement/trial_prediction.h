@@ -11,7 +11,7 @@
 
 namespace memtune::result {
 
-struct TrialRow;
+struct TrialResultRow;
 
 struct TrialPrediction {
   double step_ms = 0;
@@ -36,8 +36,8 @@ void from_json(const nlohmann::json& json, PredictedFrontier& frontier);  // thr
 
 int64_t required_bytes(const TrialPrediction& predicted);
 
-std::optional<double> step_error(const TrialRow& row);
-std::optional<double> peak_error(const TrialRow& row);
+std::optional<double> step_error(const TrialResultRow& row);
+std::optional<double> peak_error(const TrialResultRow& row);
 
 // Absolute errors over the trials that were predicted and worked.
 struct PredictionErrorSummary {
@@ -45,6 +45,6 @@ struct PredictionErrorSummary {
   double step_median = 0, step_most = 0;
   double peak_median = 0, peak_most = 0;
 };
-PredictionErrorSummary prediction_errors(std::span<const TrialRow> rows);
+PredictionErrorSummary prediction_errors(std::span<const TrialResultRow> rows);
 
 }  // namespace memtune::result

@@ -7,33 +7,33 @@
 
 namespace memtune::trace {
 
-struct ActivationKey {
+struct ActivationOpOutputKey {
   int op = -1;     // number in the program; -1: created outside of it
   int output = 0;  // kPrivateSave: saved for the op's own backward
   int64_t bytes = 0;
 
-  bool operator==(const ActivationKey&) const = default;
+  bool operator==(const ActivationOpOutputKey&) const = default;
 };
 
 class ActivationEventRecorder {
  public:
   virtual ~ActivationEventRecorder() = default;
 
-  virtual void saved(const ActivationKey& value) = 0;
+  virtual void saved(const ActivationOpOutputKey& value) = 0;
   // Backward unpacks it in `block` of the model; -1: outside of blocks.
-  virtual void used(const ActivationKey& value, int block) = 0;
+  virtual void used(const ActivationOpOutputKey& value, int block) = 0;
 
   // Enclose the calls that enqueue copies of an activation, and those that recompute an op.
-  virtual void begin_copies(const ActivationKey& value) = 0;
+  virtual void begin_copies(const ActivationOpOutputKey& value) = 0;
   virtual void end_copies() = 0;
-  virtual void begin_rerun(const ActivationKey& value) = 0;
+  virtual void begin_rerun(const ActivationOpOutputKey& value) = 0;
   virtual void end_rerun() = 0;
 };
 
 // RAII for the pairs above. `recorder` may be null.
 class ActivationCopyTagScope {
  public:
-  ActivationCopyTagScope(ActivationEventRecorder* recorder, const ActivationKey& value) : recorder_(recorder) {
+  ActivationCopyTagScope(ActivationEventRecorder* recorder, const ActivationOpOutputKey& value) : recorder_(recorder) {
     if (recorder_) recorder_->begin_copies(value);
   }
   ~ActivationCopyTagScope() {
@@ -48,7 +48,7 @@ class ActivationCopyTagScope {
 
 class RecomputeRecordScope {
  public:
-  RecomputeRecordScope(ActivationEventRecorder* recorder, const ActivationKey& value) : recorder_(recorder) {
+  RecomputeRecordScope(ActivationEventRecorder* recorder, const ActivationOpOutputKey& value) : recorder_(recorder) {
     if (recorder_) recorder_->begin_rerun(value);
   }
   ~RecomputeRecordScope() {

@@ -67,7 +67,7 @@ void write_header(std::string& file, const Trace& trace) {
   Json tracks = Json::array(), values = Json::array(), owners = Json::array();
   for (const Track& track : trace.tracks)
     tracks.push_back({{"role", to_string(track.role)}, {"stream", track.stream}, {"rank", track.rank}});
-  for (const TracedActivation& value : trace.values)
+  for (const TracedActivationPlacement& value : trace.values)
     values.push_back({{"name", value.name},
                       {"region", value.region},
                       {"placement", value.placement},
@@ -225,7 +225,7 @@ class Reader {
     read_tables(header);
     if (trace_.owners.size() > kMaxOwners) throw Damaged{};
     OverflowCheckedSum values;
-    for (const TracedActivation& value : trace_.values)
+    for (const TracedActivationPlacement& value : trace_.values)
       if (!values.add(value.bytes)) throw Damaged{};
   }
 
@@ -290,7 +290,7 @@ class Reader {
   }
 
   static void get_types(Cursor& payload, TraceEvent& event) {
-    get_enum(payload, RegionLevel::head, event.region.kind);
+    get_enum(payload, TraceRegionLevel::head, event.region.kind);
     get_enum(payload, Pass::optimizer, event.region.pass);
     payload.get(event.region.block);
     uint8_t flags = 0;

@@ -39,7 +39,7 @@ void add_block_regions(const std::vector<HostIssueSegment>& parts, const HostSeg
     event.region = parts[first].region;
     event.start_ns = clock.begins_ns(static_cast<uint32_t>(first + 1));
     event.end_ns = clock.ends_ns(static_cast<uint32_t>(next));
-    if (event.region.kind == RegionLevel::none || event.start_ns >= event.end_ns) continue;
+    if (event.region.kind == TraceRegionLevel::none || event.start_ns >= event.end_ns) continue;
     event.track = trace.track({TrackRole::blocks});
     event.name = trace.name(parts[first].name);
     trace.events.push_back(event);

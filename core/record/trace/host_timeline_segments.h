@@ -13,9 +13,9 @@
 namespace memtune::trace {
 
 struct HostIssueSegment {
-  RegionId region = {};  // equal for consecutive parts that belong together; kind none: not shown
-  std::string name;      // name of the region, for people
-  int64_t host_ns = 0;   // host time of its start
+  TraceRegionKey region = {};  // equal for consecutive parts that belong together; kind none: not shown
+  std::string name;            // name of the region, for people
+  int64_t host_ns = 0;         // host time of its start
 };
 
 class HostSegmentDeviceWindows {

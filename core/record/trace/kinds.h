@@ -46,7 +46,7 @@ enum class TrackRole : uint8_t {
 };
 bool on_device(TrackRole role);  // on the device's timeline; else the host's
 
-enum class RegionLevel : uint8_t {
+enum class TraceRegionLevel : uint8_t {
   none,  // no region, or only its name is known
   step,
   phase,          // a pass of a step
@@ -59,14 +59,16 @@ std::string to_string(Pass pass);
 
 inline constexpr int32_t kNoBlock = -1;
 
-struct RegionId {
-  RegionLevel kind = RegionLevel::none;
+struct TraceRegionKey {
+  TraceRegionLevel kind = TraceRegionLevel::none;
   Pass pass = Pass::forward;
   int32_t block = kNoBlock;  // index in model order
 
-  static RegionId phase(Pass pass) { return {RegionLevel::phase, pass, kNoBlock}; }
-  static RegionId of_block(int32_t block, Pass pass = Pass::forward) { return {RegionLevel::block, pass, block}; }
-  auto operator<=>(const RegionId&) const = default;
+  static TraceRegionKey phase(Pass pass) { return {TraceRegionLevel::phase, pass, kNoBlock}; }
+  static TraceRegionKey of_block(int32_t block, Pass pass = Pass::forward) {
+    return {TraceRegionLevel::block, pass, block};
+  }
+  auto operator<=>(const TraceRegionKey&) const = default;
 };
 
 // Owners of device memory, in stacking order of charts: long-lived first.

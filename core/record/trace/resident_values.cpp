@@ -83,7 +83,7 @@ bool is_held(const std::vector<Change>& changes, bool recomputed, int64_t time_n
 
 }  // namespace
 
-std::string family(const TracedActivation& value) {
+std::string family(const TracedActivationPlacement& value) {
   std::string name = value.name;
   if (value.block != kNoBlock && name.starts_with(value.region))
     name = family(MemoryOwner{MemoryOwnerKind::block, value.region, value.block}) + name.substr(value.region.size());
@@ -92,19 +92,19 @@ std::string family(const TracedActivation& value) {
   return name;
 }
 
-std::vector<ResidentActivationGroup> held_values(const Trace& trace, int64_t time_ns) {
-  std::map<std::string, ResidentActivationGroup> by_name;
+std::vector<ResidentActivationTotalsOfOp> held_values(const Trace& trace, int64_t time_ns) {
+  std::map<std::string, ResidentActivationTotalsOfOp> by_name;
   const std::vector<std::vector<Change>> changes = changes_of(trace);
   for (size_t i = 0; i < trace.values.size(); ++i) {
-    const TracedActivation& value = trace.values[i];
+    const TracedActivationPlacement& value = trace.values[i];
     if (value.bytes <= 0 || !is_held(changes[i], value.placement == "recompute", time_ns)) continue;
-    ResidentActivationGroup& held = by_name[family(value)];
+    ResidentActivationTotalsOfOp& held = by_name[family(value)];
     ++held.count;
     held.bytes += value.bytes;
   }
-  std::vector<ResidentActivationGroup> sorted;
+  std::vector<ResidentActivationTotalsOfOp> sorted;
   for (auto& [name, held] : by_name) sorted.push_back({name, held.count, held.bytes});
-  std::ranges::stable_sort(sorted, std::ranges::greater(), &ResidentActivationGroup::bytes);
+  std::ranges::stable_sort(sorted, std::ranges::greater(), &ResidentActivationTotalsOfOp::bytes);
   return sorted;
 }
 

@@ -11,16 +11,16 @@
 namespace memtune::trace {
 
 // Activations of one op, over all similar blocks: "layers.* w1 linear".
-struct ResidentActivationGroup {
+struct ResidentActivationTotalsOfOp {
   std::string name;
   size_t count = 0;
   int64_t bytes = 0;
 };
 
 // Sorted by size, largest first. One pass over all events.
-std::vector<ResidentActivationGroup> held_values(const Trace& trace, int64_t time_ns);
+std::vector<ResidentActivationTotalsOfOp> held_values(const Trace& trace, int64_t time_ns);
 
 // "layers.15.attn/aten::silu" in "layers.15" gives "layers.*.attn silu".
-std::string family(const TracedActivation& value);
+std::string family(const TracedActivationPlacement& value);
 
 }  // namespace memtune::trace

@@ -12,7 +12,7 @@
 
 namespace memtune::trace {
 
-using ValueId = Id<struct TracedActivation>;  // into Trace::values
+using ValueId = Id<struct TracedActivationPlacement>;  // into Trace::values
 
 // Times are in nanoseconds since the trace's start.
 struct TraceEvent {
@@ -23,9 +23,9 @@ struct TraceEvent {
   int64_t end_ns = 0;  // equal to start_ns for a moment
   int64_t bytes = 0;   // of copies, reads and writes
   uint64_t correlation = 0;
-  ValueId value = {};     // the activation saved, copied or recomputed; none: not in the plan
-  RegionId region = {};   // for events of kind region
-  bool pageable = false;  // for copies: the host memory is not page-locked
+  ValueId value = {};          // the activation saved, copied or recomputed; none: not in the plan
+  TraceRegionKey region = {};  // for events of kind region
+  bool pageable = false;       // for copies: the host memory is not page-locked
 };
 
 // Allocated bytes of the device at a moment.
@@ -35,7 +35,7 @@ struct MemorySample {
 };
 
 // An activation, one row of the plan. Events with its index show when it was saved, copied, recomputed and used.
-struct TracedActivation {
+struct TracedActivationPlacement {
   std::string name;       // "layers.3.mlp silu"
   std::string region;     // "layers.3"; outside of blocks: "before the blocks", "head"
   std::string placement;  // "keep", "recompute", "host", "disk"
@@ -77,7 +77,7 @@ struct Trace {
   std::vector<std::string> names;
   std::vector<TraceEvent> events;
   std::vector<MemorySample> memory;  // in order of time
-  std::vector<TracedActivation> values;
+  std::vector<TracedActivationPlacement> values;
   std::vector<MemoryOwner> owners;       // memory without an owner is workspace of ops
   std::vector<OwnerMemorySample> owned;  // in order of time
   int64_t budget_bytes = 0;              // of device memory; 0: none
@@ -89,7 +89,7 @@ struct Trace {
 
   uint32_t track(const Track& wanted);     // finds or adds; linear, there are few tracks
   uint32_t name(const std::string& text);  // finds or adds, in constant time
-  const TracedActivation& value(ValueId id) const { return values[id.index()]; }
+  const TracedActivationPlacement& value(ValueId id) const { return values[id.index()]; }
 
   // Metrics of a step use the events of one process. Events of other ranks are shown only.
   bool counts(const TraceEvent& event) const { return measured_rank < 0 || tracks[event.track].rank == measured_rank; }

@@ -115,25 +115,26 @@ trace::RunProvenance CommandSweepBackend::origin() const {
   return origin;
 }
 
-std::optional<std::vector<SweepTrial>> CommandSweepBackend::chosen(std::span<const SweepTrial> tried) {
+std::optional<std::vector<SweepTrialAndMeasurement>> CommandSweepBackend::chosen(
+    std::span<const SweepTrialAndMeasurement> tried) {
   if (!settings_.choose) return {};
   const auto names = settings_.choose(tried, *record_.command);
   if (!names) return {};
-  std::vector<SweepTrial> trials;
+  std::vector<SweepTrialAndMeasurement> trials;
   for (const std::string& name : *names)
     trials.push_back(trial_of({&*std::ranges::find(record_.command->variants, name, &CommandVariant::name), ""}));
   return trials;
 }
 
-std::vector<SweepTrial> CommandSweepBackend::next(std::span<const SweepTrial> tried) {
+std::vector<SweepTrialAndMeasurement> CommandSweepBackend::next(std::span<const SweepTrialAndMeasurement> tried) {
   if (auto trials = chosen(tried)) return std::move(*trials);
-  const CommandVariantOrder order(settings_.sweep.variants, settings_.native, record_.budget_bytes, settings_.goal);
-  std::vector<SweepTrial> trials;
+  const CommandVariantOrderer order(settings_.sweep.variants, settings_.native, record_.budget_bytes, settings_.goal);
+  std::vector<SweepTrialAndMeasurement> trials;
   if (tried.empty())
     for (const VariantWithOrderReason& placed : order.first()) trials.push_back(trial_of(placed));
   if (combined_ || (tried.empty() && !settings_.dry_run)) return trials;
   combined_ = true;
-  OrderedVariantCombinations combinations = order.combined(tried);
+  VariantCombinationsToRunAndSkip combinations = order.combined(tried);
   for (VariantWithOrderReason& placed : combinations.run) {
     if (settings_.dry_run) placed.why = "behind the single changes, by what they show";
     trials.push_back(trial_of(placed));
@@ -142,15 +143,15 @@ std::vector<SweepTrial> CommandSweepBackend::next(std::span<const SweepTrial> tr
   return trials;
 }
 
-SweepTrial CommandSweepBackend::trial_of(const VariantWithOrderReason& placed) const {
-  SweepTrial trial;
+SweepTrialAndMeasurement CommandSweepBackend::trial_of(const VariantWithOrderReason& placed) const {
+  SweepTrialAndMeasurement trial;
   trial.spec.strategy = placed.variant->name;
   trial.spec.key = key(*placed.variant);
   if (settings_.dry_run && !placed.why.empty()) trial.spec.notes = {placed.why};
   return trial;
 }
 
-const CommandVariant& CommandSweepBackend::variant(const SweepTrial& trial) const {
+const CommandVariant& CommandSweepBackend::variant(const SweepTrialAndMeasurement& trial) const {
   return *std::ranges::find(record_.command->variants, trial.spec.strategy, &CommandVariant::name);
 }
 
@@ -159,7 +160,7 @@ std::string CommandSweepBackend::key(const CommandVariant& variant) const {
   nlohmann::json files = nlohmann::json::array();
   for (const std::string& word : variant.command) files.push_back(hash_of_file_in(word));
   const std::string program = find_program(variant.command.front());
-  const CommandVariantsRecord& sweep = settings_.sweep;
+  const CommandSweepRecord& sweep = settings_.sweep;
   nlohmann::json key = {{"name", variant.name},
                         {"command", variant.command},
                         {"file", variant.file_text},
@@ -193,7 +194,7 @@ std::string CommandSweepBackend::own_folder(const CommandVariant& started, const
       return own.string();
 }
 
-TrialProcessResult CommandSweepBackend::measure(const SweepTrial& trial, bool first,
+TrialProcessResult CommandSweepBackend::measure(const SweepTrialAndMeasurement& trial, bool first,
                                                 std::optional<std::chrono::milliseconds> left) {
   const CommandVariant& started = variant(trial);
   write_files(started, directory_ / trial.spec.folder);
@@ -231,12 +232,12 @@ TrialProcessResult CommandSweepBackend::measure(const SweepTrial& trial, bool fi
     const std::string& trainer = settings_.sweep.trainer.empty() ? found : settings_.sweep.trainer;
     return trainer::remedy_words({command.command, trainer, started.file_text, started.file_name});
   };
-  if (std::optional<result::OutOfMemory>& oom = result.row.measurement.oom) oom->words = words(oom->trainer);
+  if (std::optional<result::OutOfMemoryBreakdown>& oom = result.row.measurement.oom) oom->words = words(oom->trainer);
   if (std::optional<result::TrainingPhaseTimeShares>& shares = result.row.measurement.time_shares)
     shares->words = words(shares->trainer);
-  const result::Measurement& measured = result.row.measurement;
+  const result::TrialMeasurement& measured = result.row.measurement;
   worked_ |= result::usable(measured);
-  if (worked_ && own.empty() && measured.outcome == result::Outcome::error && measured.loss.empty())
+  if (worked_ && own.empty() && measured.outcome == result::TrialOutcome::error && measured.loss.empty())
     result.notes.emplace_back(
         "it failed before its first step and an earlier start worked: if files of that start are in its way, {folder} "
         "in "
@@ -244,11 +245,11 @@ TrialProcessResult CommandSweepBackend::measure(const SweepTrial& trial, bool fi
   return {std::move(result.row.measurement), std::move(result.row.saves), std::move(result.notes), result.torch};
 }
 
-SweepResult sweep_commands(const CommandSweepSettings& settings, SweepListener& listener) {
+SweepRecordAndReport sweep_commands(const CommandSweepSettings& settings, SweepListener& listener) {
   for (const CommandVariant& variant : settings.sweep.variants) check_program(variant.command);
   const process::InterruptScope interrupts;
   LockedRunDirectory open(settings.directory, files_of(settings));
-  SweepResult result;
+  SweepRecordAndReport result;
   CommandSweepBackend commands(settings, listener, open.directory(), result.record);
   result.interrupted = !SweepLoop(settings, listener, open, commands, result.record).run();
   if (!settings.dry_run) result.report = make_report(open.directory(), result.record);

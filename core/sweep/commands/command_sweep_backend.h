@@ -23,20 +23,20 @@ class CommandSweepBackend : public SweepBackend {
   trace::RunProvenance origin() const override;
   // The variants that settings.choose selects; otherwise single changes first, combinations in the next call. A dry run
   // lists both at once. Combinations that are skipped go into the record.
-  std::vector<SweepTrial> next(std::span<const SweepTrial> tried) override;
+  std::vector<SweepTrialAndMeasurement> next(std::span<const SweepTrialAndMeasurement> tried) override;
   std::vector<std::string> notes() const override { return {}; }
   // A measurement does not depend on other trials: losses are compared with those on record.
-  bool reuse(const SweepTrial&, const result::Measurement&) override { return true; }
-  void prepare(const SweepTrial&) override {}
+  bool reuse(const SweepTrialAndMeasurement&, const result::TrialMeasurement&) override { return true; }
+  void prepare(const SweepTrialAndMeasurement&) override {}
   // Writes the variant's files before every start.
-  TrialProcessResult measure(const SweepTrial& trial, bool first,
+  TrialProcessResult measure(const SweepTrialAndMeasurement& trial, bool first,
                              std::optional<std::chrono::milliseconds> left) override;
-  void evaluate(SweepTrial&) override {}  // make_report does, when all rows are known
+  void evaluate(SweepTrialAndMeasurement&) override {}  // make_report does, when all rows are known
 
  private:
-  std::optional<std::vector<SweepTrial>> chosen(std::span<const SweepTrial> tried);
-  SweepTrial trial_of(const VariantWithOrderReason& placed) const;
-  const CommandVariant& variant(const SweepTrial& trial) const;
+  std::optional<std::vector<SweepTrialAndMeasurement>> chosen(std::span<const SweepTrialAndMeasurement> tried);
+  SweepTrialAndMeasurement trial_of(const VariantWithOrderReason& placed) const;
+  const CommandVariant& variant(const SweepTrialAndMeasurement& trial) const;
   std::string key(const CommandVariant& variant) const;
   void write_files(const CommandVariant& started, const std::filesystem::path& folder) const;
   std::string own_folder(const CommandVariant& started, const std::filesystem::path& folder) const;

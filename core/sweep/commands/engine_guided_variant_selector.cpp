@@ -13,8 +13,8 @@
 namespace memtune::sweep {
 namespace {
 
-using result::Measurement;
-using result::Outcome;
+using result::TrialMeasurement;
+using result::TrialOutcome;
 
 constexpr size_t kMaxSettings = 3;  // besides the command as it is
 constexpr int kMaxSmaller = 2;      // if none of them fit the budget
@@ -22,20 +22,21 @@ constexpr size_t kMaxPlans = 3;
 constexpr double kSameWork = 0.02;
 
 // The strategy of a variant; "none" for a loop without a trainer.
-std::string like(const CommandVariant& variant, const CommandVariantsRecord& sweep) {
+std::string like(const CommandVariant& variant, const CommandSweepRecord& sweep) {
   return sweep.trainer.empty() ? "none" : variant.like;
 }
 
 // The variant that plans run with: one without checkpointing, so that the plan alone decides. The user's own if
 // possible.
-const CommandVariant& base_of_plans(const CommandVariantsRecord& sweep) {
+const CommandVariant& base_of_plans(const CommandSweepRecord& sweep) {
   for (const CommandVariant& variant : sweep.variants)
     if (!variant.planned && like(variant, sweep) == "none") return variant;
   return sweep.variants.front();
 }
 
-const Measurement* measurement_of(std::span<const SweepTrial> tried, const std::string& name) {
-  const auto found = std::ranges::find_if(tried, [&](const SweepTrial& each) { return each.spec.strategy == name; });
+const TrialMeasurement* measurement_of(std::span<const SweepTrialAndMeasurement> tried, const std::string& name) {
+  const auto found =
+      std::ranges::find_if(tried, [&](const SweepTrialAndMeasurement& each) { return each.spec.strategy == name; });
   return found == tried.end() ? nullptr : &found->measurement;
 }
 
@@ -55,7 +56,7 @@ bool is_about_strategies(const CommandVariant& variant, std::span<const CommandV
   return !variant.planned && !variant.like.empty() && std::ranges::none_of(variant.parts, says_nothing);
 }
 
-EngineGuidedVariantSelector::EngineGuidedVariantSelector(CommandModelEngineTrials& native,
+EngineGuidedVariantSelector::EngineGuidedVariantSelector(CommandModelEngineTrialRunner& native,
                                                          std::vector<std::string> strategies, int64_t budget_bytes,
                                                          bool asked, bool dry_run)
     : native_(native),
@@ -64,21 +65,22 @@ EngineGuidedVariantSelector::EngineGuidedVariantSelector(CommandModelEngineTrial
       asked_(asked),
       dry_run_(dry_run) {}
 
-std::optional<std::vector<std::string>> EngineGuidedVariantSelector::next(std::span<const SweepTrial> tried,
-                                                                          CommandVariantsRecord& sweep) {
+std::optional<std::vector<std::string>> EngineGuidedVariantSelector::next(
+    std::span<const SweepTrialAndMeasurement> tried, CommandSweepRecord& sweep) {
   if (all_) return {};
   if (tried.empty()) return begin(sweep);
   return tried.size() == 1 ? choose(tried, sweep) : correct(tried, sweep);
 }
 
-std::optional<EngineGuidedVariantSelector::Names> EngineGuidedVariantSelector::begin(CommandVariantsRecord& sweep) {
+std::optional<EngineGuidedVariantSelector::Names> EngineGuidedVariantSelector::begin(CommandSweepRecord& sweep) {
   sweep.native = "native";
   if (dry_run_) return Names{sweep.variants.front().name};
   std::string why;
   try {
     if (!native_.run_first(like(sweep.variants.front(), sweep))) return Names{};
     why = native_.failure();
-    if (why.starts_with(to_string(Outcome::device_oom)) || why.starts_with(to_string(Outcome::host_oom))) why = "";
+    if (why.starts_with(to_string(TrialOutcome::device_oom)) || why.starts_with(to_string(TrialOutcome::host_oom)))
+      why = "";
   } catch (const Error& error) {
     if (asked_) throw;
     why = error.what();
@@ -92,9 +94,9 @@ std::optional<EngineGuidedVariantSelector::Names> EngineGuidedVariantSelector::b
   return {};
 }
 
-EngineGuidedVariantSelector::Names EngineGuidedVariantSelector::choose(std::span<const SweepTrial> tried,
-                                                                       CommandVariantsRecord& sweep) {
-  const Measurement& own = tried.front().measurement;
+EngineGuidedVariantSelector::Names EngineGuidedVariantSelector::choose(std::span<const SweepTrialAndMeasurement> tried,
+                                                                       CommandSweepRecord& sweep) {
+  const TrialMeasurement& own = tried.front().measurement;
   if (!result::usable(own) && !ended_out_of_memory(own)) {
     sweep.no_plan = "the unchanged command did not work, so nothing was planned";
     return {};
@@ -116,7 +118,7 @@ EngineGuidedVariantSelector::Names EngineGuidedVariantSelector::choose(std::span
 }
 
 // On a CPU offloaded tensors stay in the process whose memory is measured, so plans may use 1 byte of host memory.
-void EngineGuidedVariantSelector::measure_difference(const Measurement& own, CommandVariantsRecord& sweep) {
+void EngineGuidedVariantSelector::measure_difference(const TrialMeasurement& own, CommandSweepRecord& sweep) {
   host_bytes_ = is_cpu(own.device.empty() ? native_.device() : own.device) ? 1 : 0;
   if (!result::usable(own)) return;
   const auto same = native_.step(like(sweep.variants.front(), sweep));
@@ -135,7 +137,7 @@ void EngineGuidedVariantSelector::measure_difference(const Measurement& own, Com
                           ": set --batch, --seq and --accumulate as the command has them");
 }
 
-bool EngineGuidedVariantSelector::run_native(const CommandVariantsRecord& sweep) {
+bool EngineGuidedVariantSelector::run_native(const CommandSweepRecord& sweep) {
   if (budget_bytes_ > 0 && native_budget() <= 0) return true;  // no budget is left
   Names strategies;
   for (const CommandVariant& variant : sweep.variants)
@@ -145,7 +147,7 @@ bool EngineGuidedVariantSelector::run_native(const CommandVariantsRecord& sweep)
 }
 
 // Keeps one variant per strategy: first those that fit the budget, by time, then the others, by memory.
-void EngineGuidedVariantSelector::rank_settings(const CommandVariantsRecord& sweep) {
+void EngineGuidedVariantSelector::rank_settings(const CommandSweepRecord& sweep) {
   Names known = {like(sweep.variants.front(), sweep)};
   if (const auto own = native_.step(known.front())) least_bytes_ = own->peak_bytes;
   for (const CommandVariant& variant : sweep.variants) {
@@ -171,7 +173,7 @@ void EngineGuidedVariantSelector::take_fitting(size_t most, Names& to) {
   for (size_t i = 0; i < most && !later_.empty() && keeps(later_.front().step); ++i) take(later_.begin(), to);
 }
 
-bool EngineGuidedVariantSelector::keeps(const StepTimeAndPeak& step) const {
+bool EngineGuidedVariantSelector::keeps(const MeasuredOrSimulatedStepTimeAndPeak& step) const {
   return budget_bytes_ <= 0 || step.peak_bytes <= budget_bytes_ - more_bytes_;
 }
 
@@ -181,7 +183,7 @@ void EngineGuidedVariantSelector::take_smaller(Names& to) {
   if (least != later_.end() && least->step.peak_bytes < least_bytes_) take(least, to);
 }
 
-void EngineGuidedVariantSelector::add_skipped_notes(CommandVariantsRecord& sweep) const {
+void EngineGuidedVariantSelector::add_skipped_notes(CommandSweepRecord& sweep) const {
   Names unknown;
   for (const CommandVariant& variant : sweep.variants)
     if (!variant.planned && &variant != &sweep.variants.front() && variant.parts.empty() && variant.like.empty())
@@ -192,7 +194,7 @@ void EngineGuidedVariantSelector::add_skipped_notes(CommandVariantsRecord& sweep
                           join(unknown, ", "));
 }
 
-void EngineGuidedVariantSelector::add_plan(CommandVariantsRecord& sweep, Names& to) {
+void EngineGuidedVariantSelector::add_plan(CommandSweepRecord& sweep, Names& to) {
   if (budget_bytes_ > 0 && native_budget() <= 0) {
     sweep.no_plan =
         "memory of the command outside of the plan leaves nothing of " + format_bytes(budget_bytes_) + " for a plan";
@@ -201,7 +203,7 @@ void EngineGuidedVariantSelector::add_plan(CommandVariantsRecord& sweep, Names& 
   const auto has_keys = [&](const std::string& strategy) {
     return std::ranges::any_of(sweep.variants, [&](const CommandVariant& each) { return each.like == strategy; });
   };
-  GeneratedPythonPlan plan = native_.plan(has_keys);
+  PythonPlanOrFailureReason plan = native_.plan(has_keys);
   if (plan.text.empty()) {
     sweep.no_plan = plan.why_none;
     return;
@@ -224,28 +226,30 @@ void EngineGuidedVariantSelector::add_plan(CommandVariantsRecord& sweep, Names& 
   sweep.variants.push_back(std::move(variant));
 }
 
-bool EngineGuidedVariantSelector::fits(const Measurement& m) const {
+bool EngineGuidedVariantSelector::fits(const TrialMeasurement& m) const {
   return result::usable(m) && (budget_bytes_ <= 0 || required_bytes(m) <= budget_bytes_);
 }
 
-EngineGuidedVariantSelector::Names EngineGuidedVariantSelector::correct(std::span<const SweepTrial> tried,
-                                                                        CommandVariantsRecord& sweep) {
+EngineGuidedVariantSelector::Names EngineGuidedVariantSelector::correct(std::span<const SweepTrialAndMeasurement> tried,
+                                                                        CommandSweepRecord& sweep) {
   Names names;
-  const auto is_plan = [&](const SweepTrial& each) { return std::ranges::count(plans_.names, each.spec.strategy) > 0; };
-  const bool kept =
-      std::ranges::any_of(tried, [&](const SweepTrial& each) { return !is_plan(each) && fits(each.measurement); });
-  const auto failed = static_cast<size_t>(std::ranges::count_if(tried, [&](const SweepTrial& each) {
+  const auto is_plan = [&](const SweepTrialAndMeasurement& each) {
+    return std::ranges::count(plans_.names, each.spec.strategy) > 0;
+  };
+  const bool kept = std::ranges::any_of(
+      tried, [&](const SweepTrialAndMeasurement& each) { return !is_plan(each) && fits(each.measurement); });
+  const auto failed = static_cast<size_t>(std::ranges::count_if(tried, [&](const SweepTrialAndMeasurement& each) {
     return !is_plan(each) && !result::usable(each.measurement) && !ended_out_of_memory(each.measurement) &&
-           each.measurement.outcome != Outcome::skipped;  // its successor would be skipped too
+           each.measurement.outcome != TrialOutcome::skipped;  // its successor would be skipped too
   }));
   take_fitting(failed - std::exchange(failed_, failed), names);
   if (!kept && names.empty() && smaller_++ < kMaxSmaller) take_smaller(names);
   // If own trials needed no plan, the variant without checkpointing counts as the plan that exceeded the budget.
   const auto everything = native_.step("none");
   const bool none_needed = plans_.names.empty() && everything && everything->peak_bytes <= native_budget();
-  const Measurement* last = plans_.names.empty()
-                                ? none_needed ? measurement_of(tried, base_of_plans(sweep).name) : nullptr
-                                : measurement_of(tried, plans_.names.back());
+  const TrialMeasurement* last = plans_.names.empty()
+                                     ? none_needed ? measurement_of(tried, base_of_plans(sweep).name) : nullptr
+                                     : measurement_of(tried, plans_.names.back());
   if (!last || budget_bytes_ <= 0 || plans_.names.size() >= kMaxPlans || fits(*last)) return names;
   if (!result::usable(*last) && !ended_out_of_memory(*last)) return names;
   // After an out-of-memory error the excess is unknown, so it is estimated. A plan may need less than it was allowed;

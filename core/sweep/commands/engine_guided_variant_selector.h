@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "core/sweep/commands/command_model_engine_trials.h"
+#include "core/sweep/commands/command_model_engine_trial_runner.h"
 #include "core/sweep/commands/command_sweep.h"
 
 namespace memtune::sweep {
@@ -26,39 +26,40 @@ class EngineGuidedVariantSelector {
  public:
   // `budget_bytes` 0: no budget. `asked`: the user asked for a plan, so a model that cannot be inspected is an error.
   // Otherwise all variants run then.
-  EngineGuidedVariantSelector(CommandModelEngineTrials& native, std::vector<std::string> strategies,
+  EngineGuidedVariantSelector(CommandModelEngineTrialRunner& native, std::vector<std::string> strategies,
                               int64_t budget_bytes, bool asked, bool dry_run);
 
   // Implements ChooseVariants.
-  std::optional<std::vector<std::string>> next(std::span<const SweepTrial> tried, CommandVariantsRecord& sweep);
+  std::optional<std::vector<std::string>> next(std::span<const SweepTrialAndMeasurement> tried,
+                                               CommandSweepRecord& sweep);
 
  private:
   using Names = std::vector<std::string>;
   struct Setting {
     std::string name;
-    StepTimeAndPeak step;
+    MeasuredOrSimulatedStepTimeAndPeak step;
   };
   struct Plans {
     Names names = {};            // of the variants with a plan that ran
     int64_t last_own_bytes = 0;  // own peak of the last plan
   };
 
-  std::optional<Names> begin(CommandVariantsRecord& sweep);
-  Names choose(std::span<const SweepTrial> tried, CommandVariantsRecord& sweep);
-  Names correct(std::span<const SweepTrial> tried, CommandVariantsRecord& sweep);
-  void measure_difference(const result::Measurement& own, CommandVariantsRecord& sweep);
-  void rank_settings(const CommandVariantsRecord& sweep);
+  std::optional<Names> begin(CommandSweepRecord& sweep);
+  Names choose(std::span<const SweepTrialAndMeasurement> tried, CommandSweepRecord& sweep);
+  Names correct(std::span<const SweepTrialAndMeasurement> tried, CommandSweepRecord& sweep);
+  void measure_difference(const result::TrialMeasurement& own, CommandSweepRecord& sweep);
+  void rank_settings(const CommandSweepRecord& sweep);
   void take(std::vector<Setting>::iterator setting, Names& to);
   void take_fitting(size_t most, Names& to);
-  bool keeps(const StepTimeAndPeak& step) const;
+  bool keeps(const MeasuredOrSimulatedStepTimeAndPeak& step) const;
   void take_smaller(Names& to);
-  void add_skipped_notes(CommandVariantsRecord& sweep) const;
-  bool run_native(const CommandVariantsRecord& sweep);
-  void add_plan(CommandVariantsRecord& sweep, Names& to);
-  bool fits(const result::Measurement& measurement) const;
+  void add_skipped_notes(CommandSweepRecord& sweep) const;
+  bool run_native(const CommandSweepRecord& sweep);
+  void add_plan(CommandSweepRecord& sweep, Names& to);
+  bool fits(const result::TrialMeasurement& measurement) const;
   int64_t native_budget() const { return budget_bytes_ > 0 ? budget_bytes_ - more_bytes_ - broken_bytes_ : 0; }
 
-  CommandModelEngineTrials& native_;
+  CommandModelEngineTrialRunner& native_;
   const Names strategies_;  // strategies to try natively besides those the settings map to
   const int64_t budget_bytes_;
   const bool asked_, dry_run_;

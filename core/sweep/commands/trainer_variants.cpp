@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "core/answer/result/work_normalized_trial_comparator.h"
-#include "core/answer/run/finished_run.h"
+#include "core/answer/run/run_directory_with_report.h"
 #include "core/answer/trainer/trainer_config_variants.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
@@ -17,7 +17,7 @@ namespace memtune::sweep {
 namespace {
 
 // Checks that the command or a config takes the trainer's settings.
-void check_places(const TrainerVariantOptions& options) {
+void check_places(const CommandVariantGenerationOptions& options) {
   if (options.trainer.empty())
     throw UsageError("--config and --allow go with --trainer NAME, whose settings they are about");
   trainer::require_variants(options.trainer);
@@ -43,7 +43,7 @@ std::vector<std::string> with_arguments(const std::vector<std::string>& command,
 }
 
 // All variants of the trainer, the user's own first. Without a trainer only the command itself.
-std::vector<CommandVariant> variants_of(const TrainerVariantOptions& options, CommandVariantsRecord& sweep) {
+std::vector<CommandVariant> variants_of(const CommandVariantGenerationOptions& options, CommandSweepRecord& sweep) {
   const bool optimizer = std::ranges::find(options.allowed, kMayChange.front()) != options.allowed.end();
   if (options.trainer.empty() && options.config.empty() && !optimizer) return {{"", options.command, "", ""}};
   check_places(options);
@@ -64,30 +64,30 @@ std::vector<CommandVariant> variants_of(const TrainerVariantOptions& options, Co
 
 }  // namespace
 
-void add_variants(const TrainerVariantOptions& options, CommandVariantsRecord& sweep) {
+void add_variants(const CommandVariantGenerationOptions& options, CommandSweepRecord& sweep) {
   if (options.command.empty())
     throw UsageError("no command behind --; memtune sweep --try 'batch=4;8' -- python train.py --batch {batch}");
-  std::vector<CommandVariantAxis> axes;
+  std::vector<CommandPlaceholderValues> axes;
   for (const std::string& text : options.tries) axes.push_back(parse_axis(text));
   for (const std::string& what : options.allowed) {
-    const auto axis = std::ranges::find(axes, what, &CommandVariantAxis::name);
+    const auto axis = std::ranges::find(axes, what, &CommandPlaceholderValues::name);
     if (axis != axes.end()) axis->changes_training = true;
     std::vector<std::string> known = kMayChange;
     if (axis != axes.end() || std::ranges::find(known, what) != known.end()) continue;
-    for (const CommandVariantAxis& each : axes) known.push_back(each.name);
+    for (const CommandPlaceholderValues& each : axes) known.push_back(each.name);
     throw UsageError("--allow: " + unknown_name("change", what, known));
   }
   sweep.trainer = options.trainer;
   sweep.variants = expand(variants_of(options, sweep), axes);
 }
 
-std::vector<EngineStrategyResult> engine_results(const std::string& run) {
-  std::vector<EngineStrategyResult> figures;
+std::vector<EngineStrategyStepTimeAndPeak> engine_results(const std::string& run) {
+  std::vector<EngineStrategyStepTimeAndPeak> figures;
   const report::Report report = open_run(run).report;
   if (report::is_of_commands(report))
     throw UsageError("--like: " + run + " is a sweep of a command; it takes one of a model, memtune sweep --model");
   const result::Recommendation& at = report.recommendation;
-  for (const result::TrialRow& row : report.rows)
+  for (const result::TrialResultRow& row : report.rows)
     if (row.batch == at.batch && row.sequence == at.sequence) {
       const bool worked = result::usable(row.measurement);
       figures.push_back({plan::canonical_name(row.measurement.strategy), worked ? row.measurement.step_ms.median : 0,

@@ -5,11 +5,11 @@
 #include <vector>
 
 #include "core/answer/run/command_variants.h"
-#include "core/sweep/commands/command_variant_order.h"
+#include "core/sweep/commands/command_variant_orderer.h"
 
 namespace memtune::sweep {
 
-struct TrainerVariantOptions {
+struct CommandVariantGenerationOptions {
   std::vector<std::string> command;
   std::vector<std::string> tries;  // axes: "batch=4;8"
   std::string trainer, config;     // a name and a file; "": none
@@ -18,10 +18,10 @@ struct TrainerVariantOptions {
 };
 
 // Sets the trainer, the variants and the skipped settings of `sweep`, the user's own variant first. Throws UsageError.
-void add_variants(const TrainerVariantOptions& options, CommandVariantsRecord& sweep);
+void add_variants(const CommandVariantGenerationOptions& options, CommandSweepRecord& sweep);
 
 // Figures that a sweep of a model in the folder `run` measured, at the recommended batch. Throws UsageError for the
 // sweep of a command.
-std::vector<EngineStrategyResult> engine_results(const std::string& run);
+std::vector<EngineStrategyStepTimeAndPeak> engine_results(const std::string& run);
 
 }  // namespace memtune::sweep

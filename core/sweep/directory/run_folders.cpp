@@ -30,7 +30,7 @@ bool has_answer(const fs::path& folder) try {
   const SweepRecord record = run.read_record();
   return std::ranges::any_of(record.trials, [&](const SweepTrialEntry& trial) {
     const auto measured = run.read_measurement(trial.folder);
-    return measured && measured->outcome == result::Outcome::ok;
+    return measured && measured->outcome == result::TrialOutcome::ok;
   });
 } catch (const std::exception&) {
   return false;

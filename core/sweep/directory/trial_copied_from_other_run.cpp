@@ -44,8 +44,8 @@ std::optional<TrialCopiedFromOtherRun> adopt_trial(const RunDirectory& to, std::
     if (!record || other_torch_minor(record->origin.torch, torch)) continue;
     const auto found = std::ranges::find(record->trials, spec.key, &SweepTrialEntry::key);
     if (found == record->trials.end() || found->folder.empty()) continue;
-    const std::optional<result::Measurement> measured = run.read_measurement(found->folder);
-    if (!measured || measured->outcome != result::Outcome::ok) continue;
+    const std::optional<result::TrialMeasurement> measured = run.read_measurement(found->folder);
+    if (!measured || measured->outcome != result::TrialOutcome::ok) continue;
     spec.saves = found->saves;
     spec.notes = found->notes;
     spec.folder = to.new_folder(spec);

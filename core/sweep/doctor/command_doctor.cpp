@@ -19,8 +19,8 @@ bool is_too_old(const std::string& version) {
   return major < kMinMajor || (major == kMinMajor && minor < kMinMinor);
 }
 
-ReceivedDoctorCheck check_steps(const result::Measurement& m) {
-  if (m.outcome != result::Outcome::ok) return {"command", "fail", to_string(m.outcome) + ": " + m.reason, ""};
+ReceivedDoctorCheck check_steps(const result::TrialMeasurement& m) {
+  if (m.outcome != result::TrialOutcome::ok) return {"command", "fail", to_string(m.outcome) + ": " + m.reason, ""};
   return {"command", "ok", "its optimizer steps are seen", ""};
 }
 
@@ -31,7 +31,7 @@ ReceivedDoctorCheck check_torch(const std::string& version) {
   return {"PyTorch", "ok", version, ""};
 }
 
-ReceivedDoctorCheck check_device(const result::Measurement& m) {
+ReceivedDoctorCheck check_device(const result::TrialMeasurement& m) {
   if (m.device.starts_with("CPU"))
     return {"device", "warn", m.device + ": no copies are traced, and the peak is the process's resident memory", ""};
   return {"device", "ok", m.device, ""};
@@ -43,7 +43,7 @@ ReceivedDoctorCheck check_trace(const attach::CommandResult& result) {
   return {"copies and kernels", "ok", "traced", ""};
 }
 
-ReceivedDoctorCheck check_losses(const result::Measurement& m) {
+ReceivedDoctorCheck check_losses(const result::TrialMeasurement& m) {
   if (m.loss.empty()) return {"losses", "warn", "none found: variants cannot be compared by them", ""};
   return {"losses", "ok", std::to_string(m.loss.size()) + " of its first steps are read", ""};
 }
@@ -60,7 +60,7 @@ std::vector<ReceivedDoctorCheck> check_command(const std::vector<std::string>& c
   settings.limit = limit;
   const process::InterruptScope interrupts;
   const attach::CommandResult result = attach::measure_command(settings);
-  const result::Measurement& m = result.row.measurement;
+  const result::TrialMeasurement& m = result.row.measurement;
   std::vector<ReceivedDoctorCheck> checks = {check_steps(m)};
   if (!result.torch.empty()) {
     checks.push_back(check_torch(result.torch));

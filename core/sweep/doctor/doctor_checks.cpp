@@ -37,7 +37,7 @@ std::vector<ReceivedDoctorCheck> check_machine(const std::string& device) {
 ReceivedDoctorCheck check_scratch(const std::string& directory) {
   constexpr int64_t kProbeBytes = int64_t{1} << 30;
   try {
-    const disk::DiskSpeed speed = disk::probe_disk(directory, kProbeBytes);
+    const disk::MeasuredDiskBandwidth speed = disk::probe_disk(directory, kProbeBytes);
     char rates[96];
     std::snprintf(rates, sizeof rates, "%.2f GB/s write, %.2f GB/s read, %.2f GB/s into a new file",
                   speed.write_gb_per_s, speed.read_gb_per_s, speed.new_file_gb_per_s);

@@ -32,7 +32,7 @@ MachineProfile ask_trial(const std::string& device, const std::function<void(con
   throw Error("the probe gave another answer than was asked for");
 }
 
-void add_disk(const disk::DiskSpeed& speed, const std::string& scratch, MachineProfile& machine) {
+void add_disk(const disk::MeasuredDiskBandwidth& speed, const std::string& scratch, MachineProfile& machine) {
   machine.disk_write_gb_per_s = speed.write_gb_per_s;
   machine.disk_read_gb_per_s = speed.read_gb_per_s;
   machine.sources["disk"] = "measured by memtune doctor --probe on " + trace::utc_now().substr(0, kDate) + ": " +
@@ -47,7 +47,7 @@ std::string both(double first, const char* of_first, double second, const char* 
 
 MachineProfile probe_machine(const std::string& device, const std::string& scratch,
                              const std::function<void(const std::string&)>& progress) {
-  std::optional<disk::DiskSpeed> disk;  // first, to fail early if the folder is not writable
+  std::optional<disk::MeasuredDiskBandwidth> disk;  // first, to fail early if the folder is not writable
   if (!scratch.empty()) {
     progress("measuring the disk of " + scratch);
     disk = disk::probe_disk(scratch, kDiskBytes);

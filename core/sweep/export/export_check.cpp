@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "core/answer/run/finished_run.h"
+#include "core/answer/run/run_directory_with_report.h"
 #include "core/answer/trainer/config_check.h"
 #include "core/answer/trainer/export_comments.h"
 #include "core/base/error.h"
@@ -15,18 +15,19 @@ namespace memtune::sweep {
 namespace {
 
 // The sweep in `folder`. None if there is no sweep, or if it is of a command, whose variants are not strategies.
-std::optional<FinishedRun> run_in(const std::string& folder) try {
-  FinishedRun run = open_run(folder);
+std::optional<RunDirectoryWithReport> run_in(const std::string& folder) try {
+  RunDirectoryWithReport run = open_run(folder);
   return is_of_commands(run.report) ? std::nullopt : std::optional(std::move(run));
 } catch (const UsageError&) {
   return {};
 }
 
-std::string measured(const std::optional<FinishedRun>& run, const std::string& folder, const std::string& strategy) {
+std::string measured(const std::optional<RunDirectoryWithReport>& run, const std::string& folder,
+                     const std::string& strategy) {
   if (!run) return "not measured: there is no sweep in " + folder;
   const auto& rows = run->report.rows;
-  const auto row = std::ranges::find_if(rows, [&](const result::TrialRow& one) {
-    return one.measurement.strategy == strategy && one.measurement.outcome == result::Outcome::ok;
+  const auto row = std::ranges::find_if(rows, [&](const result::TrialResultRow& one) {
+    return one.measurement.strategy == strategy && one.measurement.outcome == result::TrialOutcome::ok;
   });
   if (row == rows.end()) return "not measured in " + folder + ": memtune sweep --strategy '" + strategy + "' does";
   return "measured as " + strategy + " in " + folder + ": " + trainer::measured_text(*row, run->report);
@@ -34,8 +35,8 @@ std::string measured(const std::optional<FinishedRun>& run, const std::string& f
 
 }  // namespace
 
-TrainerConfigCheckReport check_trainer_config(const ConfigCheckRequest& config) {
-  const std::optional<FinishedRun> run = run_in(config.run);
+TrainerMemorySettingsCheckReport check_trainer_config(const TrainerMemorySettingsCheckRequest& config) {
+  const std::optional<RunDirectoryWithReport> run = run_in(config.run);
   const trainer::ConfigCheckResult check = trainer::check_config(config.trainer, read_file(config.file), config.file,
                                                                  config.releases, run ? run->report.blocks : 0);
   std::string text;

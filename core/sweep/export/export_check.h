@@ -6,18 +6,18 @@
 
 namespace memtune::sweep {
 
-struct ConfigCheckRequest {
+struct TrainerMemorySettingsCheckRequest {
   std::string trainer, file;
   std::string run;  // folder of a sweep whose figures are printed, if it is one
   std::map<std::string, std::string> releases;
 };
 
-struct TrainerConfigCheckReport {
+struct TrainerMemorySettingsCheckReport {
   std::string text;   // lines to print
   bool works = true;  // every memory setting has an effect
 };
 
 // Throws UsageError for an unreadable config.
-TrainerConfigCheckReport check_trainer_config(const ConfigCheckRequest& config);
+TrainerMemorySettingsCheckReport check_trainer_config(const TrainerMemorySettingsCheckRequest& config);
 
 }  // namespace memtune::sweep

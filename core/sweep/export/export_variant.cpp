@@ -5,7 +5,7 @@
 #include "core/answer/report/alternatives.h"
 #include "core/answer/result/work_normalized_trial_comparator.h"
 #include "core/answer/run/run_directory.h"
-#include "core/answer/trainer/python_plan.h"
+#include "core/answer/trainer/rendered_python_plan.h"
 #include "core/answer/trainer/trainer_config_variants.h"
 #include "core/base/bytes.h"
 #include "core/base/error.h"
@@ -17,20 +17,20 @@
 namespace memtune::sweep {
 namespace {
 
-using result::TrialRow;
+using result::TrialResultRow;
 
-std::string measured_text(const TrialRow& row) {
+std::string measured_text(const TrialResultRow& row) {
   return row.measurement.strategy + " took " + ms_text(row.measurement.step_ms.median) + " a step and " +
          format_bytes(peak(row)) + " at the peak with your command";
 }
 
 class VariantExport {
  public:
-  VariantExport(const FinishedRun& run, const VariantExportOptions& options)
+  VariantExport(const RunDirectoryWithReport& run, const VariantExportOptions& options)
       : run_(run), options_(options), sweep_(*run.directory.read_record().command) {}
 
   std::string plan() const {
-    const TrialRow& row = chosen(true);
+    const TrialResultRow& row = chosen(true);
     const trainer::RegeneratedPythonPlan copy = copied(row);
     if (!copy.same)
       options_.say("warning: " + row.python +
@@ -52,7 +52,7 @@ class VariantExport {
     if (sweep_.trainer != options_.trainer)
       throw UsageError("'" + options_.path + "' is a sweep of " + sweep_.trainer + "'s settings: --trainer " +
                        sweep_.trainer + " writes them");
-    const TrialRow& row = chosen(false);
+    const TrialResultRow& row = chosen(false);
     options_.say(measured_text(row));
     if (!options_.into.empty()) return into(row.measurement.strategy);
     if (row.config.empty()) return shell_line(row.command) + "\n";
@@ -62,7 +62,7 @@ class VariantExport {
   }
 
  private:
-  trainer::RegeneratedPythonPlan copied(const TrialRow& row) const try {
+  trainer::RegeneratedPythonPlan copied(const TrialResultRow& row) const try {
     return trainer::copy_python_plan(read_file(row.python, run_.directory.files()), row, run_.report);
   } catch (const UsageError& error) {
     throw UsageError(row.python + " is no plan that this memtune reads (" + error.what() +
@@ -70,9 +70,9 @@ class VariantExport {
   }
 
   // The row that --strategy names, otherwise the best.
-  const TrialRow& chosen(bool planned) const {
+  const TrialResultRow& chosen(bool planned) const {
     if (options_.strategy.empty()) return best(planned);
-    const TrialRow& row = find_row(run_.report, options_.strategy);
+    const TrialResultRow& row = find_row(run_.report, options_.strategy);
     if (row.python.empty() == planned)
       throw UsageError("'" + row.measurement.strategy + "' was " +
                        (planned ? "not run under a plan in Python: --trainer " + sweep_.trainer + " writes its settings"
@@ -82,14 +82,14 @@ class VariantExport {
     return row;
   }
 
-  const TrialRow& best(bool planned) const {
-    for (const report::SettingsOrPlanAlternative& alternative : report::alternatives(run_.report)) {
+  const TrialResultRow& best(bool planned) const {
+    for (const report::BestTrainerSettingsOrPythonPlan& alternative : report::alternatives(run_.report)) {
       if (alternative.by_plan != planned) continue;
       if (alternative.fits) return *alternative.row;
       throw UsageError("'" + options_.path + "' recommends " + (planned ? "no plan in Python" : "no setting") + ": " +
                        alternative.text + (alternative.row ? "; --strategy NAME writes one anyway" : ""));
     }
-    const TrialRow& row = find_row(run_.report, "");  // no plan was looked for: the recommended row
+    const TrialResultRow& row = find_row(run_.report, "");  // no plan was looked for: the recommended row
     if (planned)
       throw UsageError("'" + options_.path +
                        "' has no plan: memtune sweep --model or --config with what the command "
@@ -125,14 +125,14 @@ class VariantExport {
     return "import memtune_plan; memtune_plan.apply(model) before the first step";
   }
 
-  const FinishedRun& run_;
+  const RunDirectoryWithReport& run_;
   const VariantExportOptions& options_;
-  const CommandVariantsRecord sweep_;
+  const CommandSweepRecord sweep_;
 };
 
 }  // namespace
 
-std::string exported_variant(const FinishedRun& run, const VariantExportOptions& options) {
+std::string exported_variant(const RunDirectoryWithReport& run, const VariantExportOptions& options) {
   const VariantExport variant(run, options);
   return options.trainer == "python" ? variant.plan() : variant.keys();
 }

@@ -5,7 +5,7 @@
 #include <functional>
 #include <string>
 
-#include "core/answer/run/finished_run.h"
+#include "core/answer/run/run_directory_with_report.h"
 
 namespace memtune::sweep {
 
@@ -18,6 +18,6 @@ struct VariantExportOptions {
 };
 
 // Returns the text to write. Throws UsageError if the run has no such variant.
-std::string exported_variant(const FinishedRun& run, const VariantExportOptions& options);
+std::string exported_variant(const RunDirectoryWithReport& run, const VariantExportOptions& options);
 
 }  // namespace memtune::sweep

@@ -23,8 +23,8 @@ namespace memtune::sweep {
 namespace {
 
 using nlohmann::json;
-using result::Measurement;
-using result::Outcome;
+using result::TrialMeasurement;
+using result::TrialOutcome;
 
 std::string text_of(const json& value) { return value.dump(1, '\t') + "\n"; }
 
@@ -35,13 +35,13 @@ bool reference_has_gradients() {
 }
 
 // The part of a custom plan that had no effect; "" if both had one, or if the plan is a strategy's.
-std::string idle_half(const plan::Plan& plan, const Measurement& m) {
+std::string idle_half(const plan::Plan& plan, const TrialMeasurement& m) {
   if (plan::Strategy::of_name(plan.strategy) || had_no_effect(m)) return "";
   if (plan.offloads_activations() && m.transfer.out_bytes == 0) return "nothing was offloaded";
   return plan.places(plan::TensorPlacement::recompute) && m.recomputed_ops == 0 ? "nothing was recomputed" : "";
 }
 
-void find_effect(const plan::Plan& plan, const plan::ProgramFacts& facts, Measurement& m) {
+void find_effect(const plan::Plan& plan, const plan::ProgramFacts& facts, TrialMeasurement& m) {
   if (!m.recomputed_bytes) return;  // no counters
   m.equal_to.clear();
   const std::optional<plan::Strategy> counted = plan::Strategy::of_name(effective_strategy(m));
@@ -63,8 +63,9 @@ void find_effect(const plan::Plan& plan, const plan::ProgramFacts& facts, Measur
 
 }  // namespace
 
-EngineSweepBackend::EngineSweepBackend(const SweepSettings& settings, const CandidateStrategiesAndPlans& candidates,
-                                       SweepListener& listener, const RunDirectory& directory, SweepRecord& record,
+EngineSweepBackend::EngineSweepBackend(const EngineSweepSettings& settings,
+                                       const CandidateStrategiesAndPlans& candidates, SweepListener& listener,
+                                       const RunDirectory& directory, SweepRecord& record,
                                        const TrialProposerFactory& make_proposer)
     : settings_(settings),
       candidates_(candidates),
@@ -101,12 +102,12 @@ bool EngineSweepBackend::describe() {
   return true;
 }
 
-std::vector<SweepTrial> EngineSweepBackend::next(std::span<const SweepTrial> trials) {
+std::vector<SweepTrialAndMeasurement> EngineSweepBackend::next(std::span<const SweepTrialAndMeasurement> trials) {
   std::vector<FinishedProposal> tried;
-  for (const SweepTrial& trial : trials)
+  for (const SweepTrialAndMeasurement& trial : trials)
     tried.push_back(
         {trial.spec.strategy, trial.setting, trial.measurement, absolute(std::filesystem::path(trial.spec.folder))});
-  std::vector<SweepTrial> proposed;
+  std::vector<SweepTrialAndMeasurement> proposed;
   for (TrialProposal& proposal : proposer_->next(tried)) {
     if (!take_batch(proposal)) return {};
     proposed.push_back(trial_of(std::move(proposal)));
@@ -144,7 +145,7 @@ bool EngineSweepBackend::take_batch(TrialProposal& proposal) {
   return setting.has_value();
 }
 
-SweepTrial EngineSweepBackend::trial_of(TrialProposal proposal) {
+SweepTrialAndMeasurement EngineSweepBackend::trial_of(TrialProposal proposal) {
   const InspectedModelAtShape& point = axes_.points().at(proposal.setting);
   plan::TrialRequest request = axes_.request_at(point);
   request.plan = std::move(proposal.plan);
@@ -153,7 +154,7 @@ SweepTrial EngineSweepBackend::trial_of(TrialProposal proposal) {
   const std::string reference = "reference-" + keys_.setting(request).substr(0, 8) + ".bin";
   request.envelope.reference = std::filesystem::absolute(directory_ / reference).string();
   request.envelope.gradients = reference_has_gradients();
-  SweepTrial trial;
+  SweepTrialAndMeasurement trial;
   trial.setting = proposal.setting;
   trial.spec = {proposal.name, {}, {}, keys_.trial(request), ""};
   trial.spec.predicted = proposal.predicted;
@@ -202,8 +203,8 @@ bool EngineSweepBackend::has_references(const plan::TrialRequest& request) {
   return here && (!settings_.workers || settings_.workers->all_have_reference(reference));
 }
 
-bool EngineSweepBackend::reuse(const SweepTrial& trial, const Measurement& measurement) {
-  const bool worked = measurement.outcome == Outcome::ok;
+bool EngineSweepBackend::reuse(const SweepTrialAndMeasurement& trial, const TrialMeasurement& measurement) {
+  const bool worked = measurement.outcome == TrialOutcome::ok;
   // If it made the reference, later trials need that.
   const result::GradientComparison& gradients = measurement.gradients;
   const bool made_reference = !gradients.compared || gradients.against == measurement.strategy;
@@ -222,7 +223,7 @@ bool EngineSweepBackend::was_to_record(const SweepTrialEntry& spec) const try {
   return false;
 }
 
-void EngineSweepBackend::prepare(const SweepTrial& trial) {
+void EngineSweepBackend::prepare(const SweepTrialAndMeasurement& trial) {
   const std::filesystem::path folder = directory_ / trial.spec.folder;
   FileSystem& files = directory_.files();
   plan::TrialRequest& request = requests_.at(trial.spec.key);
@@ -241,7 +242,7 @@ void EngineSweepBackend::prepare(const SweepTrial& trial) {
   write_file(folder / "request.json", text_of(request), files);
 }
 
-TrialProcessResult EngineSweepBackend::measure(const SweepTrial& trial, bool first,
+TrialProcessResult EngineSweepBackend::measure(const SweepTrialAndMeasurement& trial, bool first,
                                                std::optional<std::chrono::milliseconds> left) {
   const std::filesystem::path folder = absolute(std::filesystem::path(trial.spec.folder));
   const std::string name = first ? "request.json" : "round.json";
@@ -262,20 +263,20 @@ TrialProcessResult EngineSweepBackend::measure(const SweepTrial& trial, bool fir
     command.spare = request.envelope.allocator.empty() ? spare() : nullptr;
     return complete(run_ranks(request, folder, name, command, directory_.files(), settings_.workers), trial);
   };
-  Measurement measurement = run();
+  TrialMeasurement measurement = run();
   if (measurement.fragmented && request.envelope.allocator.empty() && may_expand_segments()) {
     request.envelope.allocator = requests_.at(trial.spec.key).envelope.allocator = kExpandableSegments;
     write_file(folder / name, text_of(request), directory_.files());
     measurement = run();
   }
   if (measurement.gradients.undecided && write_gradients(trial, measurement.gradients.against)) measurement = run();
-  any_worked_ |= measurement.outcome == Outcome::ok;
-  if (measurement.outcome == Outcome::ok && measurement.gradients.against == measurement.strategy) trust(request);
+  any_worked_ |= measurement.outcome == TrialOutcome::ok;
+  if (measurement.outcome == TrialOutcome::ok && measurement.gradients.against == measurement.strategy) trust(request);
   return {measurement};
 }
 
 // Into the reference of `trial`, which has their hashes alone. Its baseline runs again for this.
-bool EngineSweepBackend::write_gradients(const SweepTrial& trial, const std::string& baseline) {
+bool EngineSweepBackend::write_gradients(const SweepTrialAndMeasurement& trial, const std::string& baseline) {
   const std::string& reference = request(trial.spec).envelope.reference;
   const auto found = std::ranges::find_if(requests_, [&](const auto& each) {
     return each.second.envelope.reference == reference && each.second.plan.strategy == baseline;
@@ -293,32 +294,32 @@ bool EngineSweepBackend::write_gradients(const SweepTrial& trial, const std::str
                                      [this](const TrialProgress& phase) { listener_.phase(phase); },
                                      &directory_.files()};
   const TrialAnswer answer = run_ranks(request, folder, name, command, directory_.files(), settings_.workers);
-  const auto* measurement = std::get_if<Measurement>(&answer);
-  return measurement && measurement->outcome == Outcome::ok;
+  const auto* measurement = std::get_if<TrialMeasurement>(&answer);
+  return measurement && measurement->outcome == TrialOutcome::ok;
 }
 
 // Converts any answer into a measurement of this trial.
-Measurement EngineSweepBackend::complete(const TrialAnswer& answer, const SweepTrial& trial) const {
-  Measurement measurement;
-  if (const auto* result = std::get_if<Measurement>(&answer)) {
+TrialMeasurement EngineSweepBackend::complete(const TrialAnswer& answer, const SweepTrialAndMeasurement& trial) const {
+  TrialMeasurement measurement;
+  if (const auto* result = std::get_if<TrialMeasurement>(&answer)) {
     measurement = *result;
   } else if (const auto* problem = std::get_if<ReceivedUsageError>(&answer)) {
     if (!any_worked_) throw UsageError(problem->message);
-    measurement.outcome = Outcome::error;
+    measurement.outcome = TrialOutcome::error;
     measurement.reason = problem->message;
   } else if (const auto* failure = std::get_if<ProcessFailure>(&answer)) {
     measurement.outcome = failure->outcome;
     measurement.reason = failure->reason;
   } else {
-    measurement.outcome = Outcome::error;
+    measurement.outcome = TrialOutcome::error;
     measurement.reason = "memtune-trial gave another answer than a measurement";
   }
   measurement.plan = (std::filesystem::path(trial.spec.folder) / "plan.json").string();
   return measurement;
 }
 
-void EngineSweepBackend::evaluate(SweepTrial& trial) {
-  if (trial.measurement.outcome == Outcome::ok)
+void EngineSweepBackend::evaluate(SweepTrialAndMeasurement& trial) {
+  if (trial.measurement.outcome == TrialOutcome::ok)
     find_effect(request(trial.spec).plan, axes_.points().at(trial.setting).facts.program, trial.measurement);
 }
 

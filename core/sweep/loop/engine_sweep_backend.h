@@ -19,7 +19,7 @@ namespace memtune::sweep {
 class EngineSweepBackend : public SweepBackend {
  public:
   // All arguments outlive it. Throws UsageError, IoError.
-  EngineSweepBackend(const SweepSettings& settings, const CandidateStrategiesAndPlans& candidates,
+  EngineSweepBackend(const EngineSweepSettings& settings, const CandidateStrategiesAndPlans& candidates,
                      SweepListener& listener, const RunDirectory& directory, SweepRecord& record,
                      const TrialProposerFactory& make_proposer);
 
@@ -30,17 +30,17 @@ class EngineSweepBackend : public SweepBackend {
   bool describe() override;
   std::string device() const override { return settings_.request.training.device; }
   trace::RunProvenance origin() const override { return record_.facts.origin; }
-  std::vector<SweepTrial> next(std::span<const SweepTrial> tried) override;
+  std::vector<SweepTrialAndMeasurement> next(std::span<const SweepTrialAndMeasurement> tried) override;
   std::vector<std::string> notes() const override;
-  bool reuse(const SweepTrial& trial, const result::Measurement& measurement) override;
-  void prepare(const SweepTrial& trial) override;
-  TrialProcessResult measure(const SweepTrial& trial, bool first,
+  bool reuse(const SweepTrialAndMeasurement& trial, const result::TrialMeasurement& measurement) override;
+  void prepare(const SweepTrialAndMeasurement& trial) override;
+  TrialProcessResult measure(const SweepTrialAndMeasurement& trial, bool first,
                              std::optional<std::chrono::milliseconds> left) override;
-  void evaluate(SweepTrial& trial) override;
+  void evaluate(SweepTrialAndMeasurement& trial) override;
 
  private:
   bool take_batch(TrialProposal& proposal);
-  SweepTrial trial_of(TrialProposal proposal);
+  SweepTrialAndMeasurement trial_of(TrialProposal proposal);
   int64_t cap_of(const TrialProposal& proposal, int64_t cap_bytes) const;
   void set_axes(const InspectedModelAtShape& point, SweepTrialEntry& spec) const;
   void find_frontiers();
@@ -48,12 +48,12 @@ class EngineSweepBackend : public SweepBackend {
   void trust(const plan::TrialRequest& request);
   bool has_references(const plan::TrialRequest& request);
   bool was_to_record(const SweepTrialEntry& spec) const;
-  bool write_gradients(const SweepTrial& trial, const std::string& baseline);
-  result::Measurement complete(const TrialAnswer& answer, const SweepTrial& trial) const;
+  bool write_gradients(const SweepTrialAndMeasurement& trial, const std::string& baseline);
+  result::TrialMeasurement complete(const TrialAnswer& answer, const SweepTrialAndMeasurement& trial) const;
   std::string absolute(const std::filesystem::path& relative) const;
   PrestartedTrialProcess* spare();
 
-  const SweepSettings& settings_;
+  const EngineSweepSettings& settings_;
   const CandidateStrategiesAndPlans& candidates_;
   SweepListener& listener_;
   const RunDirectory& directory_;

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "core/base/error.h"
-#include "core/record/measurement/trial_row.h"
+#include "core/record/measurement/trial_result_row.h"
 #include "core/sweep/loop/inspection.h"
 
 namespace memtune::sweep {
@@ -57,7 +57,7 @@ bool InspectedModelShapeGrid::inspect(const std::optional<int64_t>& batch, const
       request, keys_.setting(request), directory_, settings_.other_runs, settings_.limit,
       [this](const TrialProgress& phase) { listener_.inspecting(phase); }, spare_);
   const auto* failure = std::get_if<ProcessFailure>(&answer);
-  if (failure && failure->outcome == result::Outcome::interrupted) return false;
+  if (failure && failure->outcome == result::TrialOutcome::interrupted) return false;
   if (auto* facts = std::get_if<InspectedModel>(&answer)) {
     point.facts = std::move(*facts);
     return true;

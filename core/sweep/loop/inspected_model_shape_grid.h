@@ -15,7 +15,7 @@ namespace memtune::sweep {
 class InspectedModelShapeGrid {
  public:
   // All arguments outlive it. `spare`: for the trial behind an inspection; may be null.
-  InspectedModelShapeGrid(const SweepSettings& settings, SweepListener& listener, const RunDirectory& directory,
+  InspectedModelShapeGrid(const EngineSweepSettings& settings, SweepListener& listener, const RunDirectory& directory,
                           const TrialKeyHasher& keys, PrestartedTrialProcess* spare)
       : settings_(settings), listener_(listener), directory_(directory), keys_(keys), spare_(spare) {}
 
@@ -34,7 +34,7 @@ class InspectedModelShapeGrid {
  private:
   bool inspect(const std::optional<int64_t>& batch, const std::optional<int64_t>& sequence);
 
-  const SweepSettings& settings_;
+  const EngineSweepSettings& settings_;
   SweepListener& listener_;
   const RunDirectory& directory_;
   const TrialKeyHasher& keys_;

@@ -12,7 +12,7 @@
 #include <string>
 #include <system_error>
 
-#include "core/base/device/nvml.h"
+#include "core/base/device/nvml_memory_and_process_reader.h"
 
 namespace memtune::sweep {
 namespace {
@@ -102,10 +102,10 @@ double OtherProcessCpuLoadMonitor::other_cores() const {
   return std::max(0.0, (*now - *busy_s_ - (own_seconds() - own_s_)) / wall_s);
 }
 
-int64_t largest_gpu_bytes() { return device::Nvml().largest_bytes(); }
+int64_t largest_gpu_bytes() { return device::NvmlMemoryAndProcessReader().largest_bytes(); }
 
 int64_t gpu_processes(const std::string& device) {
-  return device.starts_with("cuda") ? device::Nvml().processes(device) : 0;
+  return device.starts_with("cuda") ? device::NvmlMemoryAndProcessReader().processes(device) : 0;
 }
 
 }  // namespace memtune::sweep

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/answer/run/run_directory.h"
-#include "core/plan/rules/plan_file.h"
+#include "core/plan/rules/hand_written_plan_file.h"
 #include "core/sweep/proposals/trial_proposer.h"
 
 namespace memtune::sweep {
@@ -20,34 +20,34 @@ class WorkerCoordinator;
 
 // Which results of earlier runs in the directory are reused for the same trial: finished ones, successful ones, or
 // none.
-enum class ReusePolicy { finished, worked, nothing };
+enum class EarlierTrialReusePolicy { finished, worked, nothing };
 // True if a trial with this outcome need not run again.
-bool may_reuse(result::Outcome outcome, ReusePolicy reuse);
+bool may_reuse(result::TrialOutcome outcome, EarlierTrialReusePolicy reuse);
 
 // Settings of all kinds of sweeps.
-struct SweepLoopSettings {
+struct CommonSweepSettings {
   std::string model;         // for messages: "model.pt", "small (profile)", the command
   int64_t budget_bytes = 0;  // 0: the memory cap, if there is one
-  result::Goal goal = result::Goal::throughput;
+  result::RecommendationGoal goal = result::RecommendationGoal::throughput;
   std::filesystem::path directory;
   std::vector<std::filesystem::path> other_runs;              // whose measurements of the same trials are taken over
   std::chrono::milliseconds limit{std::chrono::minutes(10)};  // of a trial
   std::chrono::milliseconds time_limit{0};                    // of this whole run of memtune; 0: none
   int rounds = 3;                                             // each trial runs once in a round; at least 1
-  ReusePolicy reuse = ReusePolicy::finished;
+  EarlierTrialReusePolicy reuse = EarlierTrialReusePolicy::finished;
   bool dry_run = false;            // list the trials only
   FileSystem* files = nullptr;     // for the directory; nullptr: the real one
   std::vector<std::string> notes;  // for the listener, once the settings are accepted
 };
 
-struct SweepSettings : SweepLoopSettings {
+struct EngineSweepSettings : CommonSweepSettings {
   plan::TrialRequest request;  // model, inputs and training settings; the rest is set for each trial
   std::vector<std::string> strategies;
-  std::vector<std::string> fallback;        // Candidates::fallback
-  std::string own_config, own_strategy;     // what the user's config has now; always tried; "": not known
-  std::vector<plan::PlanFile> plans;        // tried after the strategies, under their names
-  std::vector<int64_t> batches, sequences;  // axes; empty: as in the inputs
-  bool finds_batch = false;                 // the proposer chooses batches; `batches` has the first
+  std::vector<std::string> fallback;             // Candidates::fallback
+  std::string own_config, own_strategy;          // what the user's config has now; always tried; "": not known
+  std::vector<plan::HandWrittenPlanFile> plans;  // tried after the strategies, under their names
+  std::vector<int64_t> batches, sequences;       // axes; empty: as in the inputs
+  bool finds_batch = false;                      // the proposer chooses batches; `batches` has the first
   int64_t global_batch = 0;              // samples per step, by gradient accumulation; batches divide it; 0: one batch
   std::vector<std::string> save_modes;   // measured under the recommended plan
   double mtbf_s = 0;                     // mean time between failures of the job; 0: not given
@@ -70,12 +70,12 @@ class SweepListener {
   virtual void started(const SweepTrialEntry&, int /*round, from 1 on*/) {}
   virtual void phase(const TrialProgress&) {}
   virtual void printed(std::string_view /*by a command, as it comes*/) {}
-  virtual void ended(const result::Measurement& /*of all rounds so far*/) {}
+  virtual void ended(const result::TrialMeasurement& /*of all rounds so far*/) {}
   virtual void save_started(const std::string& /*mode*/, size_t /*remaining, with this one*/) {}
-  virtual void save_ended(const result::StateSaveMeasurement&) {}
+  virtual void save_ended(const result::StateSaveModeMeasurement&) {}
 };
 
-struct SweepResult {
+struct SweepRecordAndReport {
   SweepRecord record;
   report::Report report;
   bool interrupted = false;  // a signal ended it early; the report has what was finished
@@ -83,11 +83,11 @@ struct SweepResult {
 
 // Facts of the model, from an earlier sweep in the directory or by inspecting it. None after a signal. Throws like
 // run_sweep.
-std::optional<InspectedModel> inspect_model(const SweepSettings& settings, SweepListener& listener);
+std::optional<InspectedModel> inspect_model(const EngineSweepSettings& settings, SweepListener& listener);
 
 // Throws UsageError for errors of the user (all bad strategies at once, before any trial), IoError for the run
 // directory, Error if the model cannot be inspected. A trial that fails is a row, not an exception.
-SweepResult run_sweep(const SweepSettings& settings, SweepListener& listener,
-                      const TrialProposerFactory& make_proposer = propose_all);
+SweepRecordAndReport run_sweep(const EngineSweepSettings& settings, SweepListener& listener,
+                               const TrialProposerFactory& make_proposer = propose_all);
 
 }  // namespace memtune::sweep

@@ -11,7 +11,7 @@
 
 namespace memtune::sweep {
 
-SweepLoop::SweepLoop(const SweepLoopSettings& settings, SweepListener& listener, LockedRunDirectory& open,
+SweepLoop::SweepLoop(const CommonSweepSettings& settings, SweepListener& listener, LockedRunDirectory& open,
                      SweepBackend& subject, SweepRecord& record)
     : settings_(settings),
       listener_(listener),
@@ -33,7 +33,7 @@ bool SweepLoop::run() {
 // Returns false if a signal arrived. Ends when a proposal adds no trial. All first rounds run before any second round:
 // it is better to measure every trial once than some of them twice.
 bool SweepLoop::run_proposals() {
-  std::vector<SweepTrial> proposed = subject_.next({});
+  std::vector<SweepTrialAndMeasurement> proposed = subject_.next({});
   for (const auto& notes : {settings_.notes, subject_.notes()})
     for (const std::string& note : notes) listener_.noted(note);
   size_t begin = 0;
@@ -53,8 +53,8 @@ bool SweepLoop::run_proposals() {
 }
 
 // Keeps saves and notes of an earlier run of the same trial.
-void SweepLoop::add(std::vector<SweepTrial> proposed) {
-  for (SweepTrial& trial : proposed) {
+void SweepLoop::add(std::vector<SweepTrialAndMeasurement> proposed) {
+  for (SweepTrialAndMeasurement& trial : proposed) {
     const auto before = std::ranges::find(earlier_.trials, trial.spec.key, &SweepTrialEntry::key);
     const bool known = before != earlier_.trials.end();
     if (known) trial.spec.saves = before->saves, trial.spec.notes = before->notes;
@@ -65,9 +65,9 @@ void SweepLoop::add(std::vector<SweepTrial> proposed) {
 void SweepLoop::report_plan(size_t begin) {
   size_t reused = 0, runs = 0, failed = 0;
   for (size_t i = 0; i < turns_.trials().size(); ++i) {
-    const SweepTrial& trial = turns_.trials()[i];
+    const SweepTrialAndMeasurement& trial = turns_.trials()[i];
     const size_t missing = turns_.missing_rounds(trial);
-    const bool works = trial.measurement.outcome == result::Outcome::ok;
+    const bool works = trial.measurement.outcome == result::TrialOutcome::ok;
     if (trial.reused && missing == 0) ++reused, failed += works ? 0 : 1;
     runs += i < begin && !works ? 0 : missing;
   }
@@ -79,7 +79,8 @@ void SweepLoop::report_plan(size_t begin) {
 
 // If all trials are reused, this run measured nothing, and the earlier origin stays.
 void SweepLoop::report_provenance() {
-  if (!record_.origin.written.empty() && std::ranges::all_of(turns_.trials(), &SweepTrial::reused)) return;
+  if (!record_.origin.written.empty() && std::ranges::all_of(turns_.trials(), &SweepTrialAndMeasurement::reused))
+    return;
   const std::string torch = record_.origin.torch;
   record_.origin = subject_.origin();
   if (record_.origin.torch.empty()) record_.origin.torch = torch;
@@ -94,6 +95,6 @@ SweepRecord SweepLoop::earlier_record() const try {
   return {};
 }
 
-FileSystem& files_of(const SweepLoopSettings& settings) { return settings.files ? *settings.files : system_files(); }
+FileSystem& files_of(const CommonSweepSettings& settings) { return settings.files ? *settings.files : system_files(); }
 
 }  // namespace memtune::sweep

@@ -14,22 +14,22 @@ namespace memtune::sweep {
 class SweepLoop {
  public:
   // All arguments outlive it. The subject writes to `record` too.
-  SweepLoop(const SweepLoopSettings& settings, SweepListener& listener, LockedRunDirectory& open, SweepBackend& subject,
-            SweepRecord& record);
+  SweepLoop(const CommonSweepSettings& settings, SweepListener& listener, LockedRunDirectory& open,
+            SweepBackend& subject, SweepRecord& record);
 
   // Returns false if a signal arrived; the record then holds what was finished. Throws like run_sweep.
   bool run();
 
-  Journal& journal() { return turns_.journal(); }
+  SweepTrialJournal& journal() { return turns_.journal(); }
 
  private:
   bool run_proposals();
-  void add(std::vector<SweepTrial> proposed);
+  void add(std::vector<SweepTrialAndMeasurement> proposed);
   void report_plan(size_t begin);
   void report_provenance();
   SweepRecord earlier_record() const;
 
-  const SweepLoopSettings& settings_;
+  const CommonSweepSettings& settings_;
   SweepListener& listener_;
   const RunDirectory& directory_;
   SweepBackend& subject_;
@@ -39,6 +39,6 @@ class SweepLoop {
 };
 
 // The file system through which the run directory is accessed.
-FileSystem& files_of(const SweepLoopSettings& settings);
+FileSystem& files_of(const CommonSweepSettings& settings);
 
 }  // namespace memtune::sweep

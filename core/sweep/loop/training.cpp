@@ -41,11 +41,11 @@ plan::ResumableTrainingRequest request_of(const ResumableTrainingSettings& setti
 
 TrialAnswer train(const ResumableTrainingSettings& settings, SweepListener& listener) {
   const process::InterruptScope interrupts;
-  SweepSettings look = settings.sweep;
+  EngineSweepSettings look = settings.sweep;
   // So that a run to a later step reuses the inspection.
   look.request.training.steps = plan::TrainingSettings().steps;
   const std::optional<InspectedModel> facts = inspect_model(look, listener);
-  if (!facts) return ProcessFailure{result::Outcome::interrupted, "stopped before the first step"};
+  if (!facts) return ProcessFailure{result::TrialOutcome::interrupted, "stopped before the first step"};
   plan::ResumableTrainingRequest request = request_of(settings, facts->program);
   for (const auto& notes : {settings.sweep.notes, facts->program.notes})
     for (const std::string& note : notes) listener.noted(note);

@@ -9,7 +9,7 @@
 namespace memtune::sweep {
 
 struct ResumableTrainingSettings {
-  SweepSettings sweep;          // one strategy or plan; training.steps is the number of the last step
+  EngineSweepSettings sweep;    // one strategy or plan; training.steps is the number of the last step
   int64_t save_every = 0;       // steps; 0: no saves
   std::string save = "sync";    // one of kSaveModes
   int64_t keep_last = 0;        // saved states; 0: all

@@ -31,9 +31,9 @@ std::string information_of(const std::filesystem::path& gpu) try {
 
 std::string hash_file(const std::filesystem::path& path) {
   constexpr int64_t kPart = int64_t{1} << 20;
-  const InputFile file(path);
+  const RandomAccessFileReader file(path);
   std::string part(static_cast<size_t>(std::min(kPart, file.size())), '\0');
-  Hasher hasher;
+  IncrementalXxh3Hasher hasher;
   for (int64_t at = 0; at < file.size(); at += kPart) {
     if (process::interrupted()) throw IoError("a signal ended the reading of '" + path.string() + "'");
     const int64_t bytes = std::min(kPart, file.size() - at);

@@ -34,7 +34,7 @@ struct MeasuredShapes {
   std::vector<std::string> failed;                 // those whose process failed
 };
 
-CandidateStrategiesAndPlans candidates_of(const SweepSettings& settings) {
+CandidateStrategiesAndPlans candidates_of(const EngineSweepSettings& settings) {
   return {settings.strategies, settings.plans, settings.request.training, settings.fallback};
 }
 
@@ -46,7 +46,7 @@ std::vector<plan::Plan> plans_of(const CandidateStrategiesAndPlans& candidates, 
 }
 
 // As many at a time as there are cores.
-void run_all(const SweepSettings& settings, const MachineProfile& card, const std::vector<plan::Plan>& plans,
+void run_all(const EngineSweepSettings& settings, const MachineProfile& card, const std::vector<plan::Plan>& plans,
              MeasuredShapes& shapes) {
   std::vector<const plan::Plan*> left;
   for (const plan::Plan& plan : plans)
@@ -66,9 +66,10 @@ void run_all(const SweepSettings& settings, const MachineProfile& card, const st
 
 std::string card_name(const MachineProfile& card) { return card.description.empty() ? card.name : card.description; }
 
-StrategyFitsOnGpu fit_on(const MeasuredShapes& shapes, const MachineProfile& card, const SweepSettings& settings) {
+GpuStrategyFitsAndPlan fit_on(const MeasuredShapes& shapes, const MachineProfile& card,
+                              const EngineSweepSettings& settings) {
   const StrategyFitPredictor predictor(shapes.recorded, card, settings.request.training);
-  StrategyFitsOnGpu fit{card, {}, {}, "", 0, {}};
+  GpuStrategyFitsAndPlan fit{card, {}, {}, "", 0, {}};
   for (const plan::Plan& plan : plans_of(candidates_of(settings), shapes.recorded.program)) {
     if (!predictor.can_predict(plan)) continue;
     const auto peaks = shapes.peaks.find(plan.strategy);
@@ -88,7 +89,9 @@ StrategyFitsOnGpu fit_on(const MeasuredShapes& shapes, const MachineProfile& car
   return fit;
 }
 
-std::string range_text(const StrategyFit& fit) { return fixed(fit.least_ms, 0) + " to " + fixed(fit.most_ms, 0); }
+std::string range_text(const StrategyGpuMemoryFit& fit) {
+  return fixed(fit.least_ms, 0) + " to " + fixed(fit.most_ms, 0);
+}
 
 std::string in(const ByteDisplayUnit& unit, int64_t bytes) { return fixed(static_cast<double>(bytes) / unit.bytes, 2); }
 
@@ -98,9 +101,9 @@ std::string table_text(const std::vector<report::TableColumn>& columns, size_t r
   return text;
 }
 
-std::string one_card(const StrategyFitsOnGpu& fit, bool color) {
+std::string one_card(const GpuStrategyFitsAndPlan& fit, bool color) {
   int64_t largest_bytes = 0;
-  for (const StrategyFit& row : fit.strategies) largest_bytes = std::max(largest_bytes, row.device_bytes);
+  for (const StrategyGpuMemoryFit& row : fit.strategies) largest_bytes = std::max(largest_bytes, row.device_bytes);
   const ByteDisplayUnit unit = unit_for(largest_bytes);
   std::vector<report::TableColumn> columns = {{"", 0, true},
                                               {"strategy", 0, true},
@@ -109,7 +112,7 @@ std::string one_card(const StrategyFitsOnGpu& fit, bool color) {
                                               {std::string("device ") + unit.name},
                                               {"fits", 0, true}};
   for (size_t i = 0; i < fit.strategies.size(); ++i) {
-    const StrategyFit& row = fit.strategies[i];
+    const StrategyGpuMemoryFit& row = fit.strategies[i];
     report::add_row(columns, {fit.fastest == i ? "*" : "", row.strategy, range_text(row), in(unit, row.allocated_bytes),
                               in(unit, row.device_bytes), row.fits ? "yes" : "no"});
   }
@@ -120,7 +123,7 @@ std::string one_card(const StrategyFitsOnGpu& fit, bool color) {
          "; --loss-impl chunked=8, --lora or a smaller --batch take less\n";
 }
 
-std::string several_cards(const std::vector<StrategyFitsOnGpu>& cards, bool color) {
+std::string several_cards(const std::vector<GpuStrategyFitsAndPlan>& cards, bool color) {
   const ByteDisplayUnit unit = unit_for(cards.front().card.memory_bytes);
   std::vector<report::TableColumn> columns = {{"card", 0, true},
                                               {unit.name},
@@ -128,11 +131,11 @@ std::string several_cards(const std::vector<StrategyFitsOnGpu>& cards, bool colo
                                               {"step ms"},
                                               {std::string("device ") + unit.name},
                                               {std::string("least ") + unit.name}};
-  for (const StrategyFitsOnGpu& fit : cards) {
+  for (const GpuStrategyFitsAndPlan& fit : cards) {
     std::vector<std::string> cells = {
         fit.card.name, in(unit, fit.card.memory_bytes), "none fits", "", "", in(unit, fit.least_bytes)};
     if (fit.fastest) {
-      const StrategyFit& best = fit.strategies[*fit.fastest];
+      const StrategyGpuMemoryFit& best = fit.strategies[*fit.fastest];
       cells = {cells[0], cells[1], best.strategy, range_text(best), in(unit, best.device_bytes), cells[5]};
     }
     report::add_row(columns, std::move(cells));
@@ -143,7 +146,7 @@ std::string several_cards(const std::vector<StrategyFitsOnGpu>& cards, bool colo
 }  // namespace
 
 bool GpuMemoryFitReport::any_fits() const {
-  return std::ranges::any_of(cards, [](const StrategyFitsOnGpu& card) { return card.fastest.has_value(); });
+  return std::ranges::any_of(cards, [](const GpuStrategyFitsAndPlan& card) { return card.fastest.has_value(); });
 }
 
 std::optional<GpuMemoryFitReport> predict_fit(const GpuMemoryFitRequest& options, SweepListener& listener) {
@@ -206,9 +209,9 @@ std::string to_text(const GpuMemoryFitReport& report, report::TerminalCapabiliti
 
 json to_json(const GpuMemoryFitReport& report) {
   json cards = json::array();
-  for (const StrategyFitsOnGpu& fit : report.cards) {
+  for (const GpuStrategyFitsAndPlan& fit : report.cards) {
     json strategies = json::array();
-    for (const StrategyFit& row : fit.strategies)
+    for (const StrategyGpuMemoryFit& row : fit.strategies)
       strategies.push_back({{"strategy", row.strategy},
                             {"allocated_bytes", row.allocated_bytes},
                             {"device_bytes", row.device_bytes},

@@ -17,23 +17,23 @@
 namespace memtune::sweep {
 
 struct GpuMemoryFitRequest {
-  SweepSettings sweep;  // model, training and strategies; the rest is ignored
+  EngineSweepSettings sweep;  // model, training and strategies; the rest is ignored
   std::vector<plan::MachineProfile> cards;
 };
 
-struct StrategyFitsOnGpu {
+struct GpuStrategyFitsAndPlan {
   plan::MachineProfile card;
-  std::vector<StrategyFit> strategies;  // in the given order, then the plan, if one fits
-  std::optional<plan::Plan> plan;       // the last of `strategies`; none fits if there is none
-  std::string note;                     // on the plan, for the user; "": none
-  int64_t least_bytes = 0;              // that any plan needs
-  std::optional<size_t> fastest;        // of `strategies`, of those that fit
+  std::vector<StrategyGpuMemoryFit> strategies;  // in the given order, then the plan, if one fits
+  std::optional<plan::Plan> plan;                // the last of `strategies`; none fits if there is none
+  std::string note;                              // on the plan, for the user; "": none
+  int64_t least_bytes = 0;                       // that any plan needs
+  std::optional<size_t> fastest;                 // of `strategies`, of those that fit
 };
 
 struct GpuMemoryFitReport {
   std::string title;
   int blocks = 0;  // of the model
-  std::vector<StrategyFitsOnGpu> cards;
+  std::vector<GpuStrategyFitsAndPlan> cards;
   std::vector<std::string> notes;  // for the user
 
   bool any_fits() const;

@@ -10,18 +10,19 @@
 
 namespace memtune::sweep {
 
-FitConfigKeys config_keys_of_fit(const StrategyFitsOnGpu& fit, const std::string& trainer, const std::string& config,
-                                 const std::string& name, int blocks) {
-  using trainer::UserTrainerSettings;
-  const trainer::ResolvedTrainer known = trainer::known_trainer(trainer, {});
-  const UserTrainerSettings own(known.profile, config, name, {}, known.releases, UserTrainerSettings::Absent::allowed);
+FitConfigKeys config_keys_of_fit(const GpuStrategyFitsAndPlan& fit, const std::string& trainer,
+                                 const std::string& config, const std::string& name, int blocks) {
+  using trainer::EditableUserTrainerSettings;
+  const trainer::TrainerProfileAndReleases known = trainer::known_trainer(trainer, {});
+  const EditableUserTrainerSettings own(known.profile, config, name, {}, known.releases,
+                                        EditableUserTrainerSettings::Absent::allowed);
   const trainer::StrategyConfigTranslator translator(known.profile, own, known.releases, blocks);
   FitConfigKeys keys{trainer + " " + known.releases.at(known.package), "", "", {}};
-  std::vector<const StrategyFit*> fitting;
-  for (const StrategyFit& row : fit.strategies)
+  std::vector<const StrategyGpuMemoryFit*> fitting;
+  for (const StrategyGpuMemoryFit& row : fit.strategies)
     if (row.fits) fitting.push_back(&row);
-  std::ranges::stable_sort(fitting, {}, &StrategyFit::most_ms);
-  for (const StrategyFit* row : fitting) {
+  std::ranges::stable_sort(fitting, {}, &StrategyGpuMemoryFit::most_ms);
+  for (const StrategyGpuMemoryFit* row : fitting) {
     const std::optional<plan::Strategy> strategy = plan::Strategy::of_name(row->strategy);
     std::string why;
     const auto found = strategy ? translator.keys_of(*strategy, why) : std::nullopt;
@@ -29,7 +30,8 @@ FitConfigKeys config_keys_of_fit(const StrategyFitsOnGpu& fit, const std::string
       if (!why.empty()) keys.notes.push_back(row->strategy + ": " + why);
       continue;
     }
-    const UserTrainerSettings empty(known.profile, "", "", {}, known.releases, UserTrainerSettings::Absent::allowed);
+    const EditableUserTrainerSettings empty(known.profile, "", "", {}, known.releases,
+                                            EditableUserTrainerSettings::Absent::allowed);
     keys.strategy = row->strategy;
     keys.text = trainer::render_config(known, empty, found->changes, {}).text;
     keys.notes.insert(keys.notes.end(), found->notes.begin(), found->notes.end());

@@ -17,7 +17,7 @@ struct FitConfigKeys {
 
 // `config`: the user's, whose name is `name`; both are "" if there is none. `blocks` of the model. Throws UsageError
 // for an unknown trainer, or a config that the trainer does not read.
-FitConfigKeys config_keys_of_fit(const StrategyFitsOnGpu& fit, const std::string& trainer, const std::string& config,
-                                 const std::string& name, int blocks);
+FitConfigKeys config_keys_of_fit(const GpuStrategyFitsAndPlan& fit, const std::string& trainer,
+                                 const std::string& config, const std::string& name, int blocks);
 
 }  // namespace memtune::sweep

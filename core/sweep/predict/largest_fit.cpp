@@ -38,12 +38,12 @@ class LargestFitSearch {
 
   // Nothing after a signal.
   std::optional<LargestFit> find(const CandidateStrategyOrPlan& candidate) {
-    std::map<int64_t, StrategyFit> points;  // by units
+    std::map<int64_t, StrategyGpuMemoryFit> points;  // by units
     int64_t low = 0, high = kMost + 1;
     bool ends = false;
     int64_t units = 1;
     for (int tried = 0; low + 1 < high && tried < kMostTried; ++tried) {
-      const std::optional<StrategyFit> fit = fit_at(candidate, units);
+      const std::optional<StrategyGpuMemoryFit> fit = fit_at(candidate, units);
       if (process::interrupted()) return {};
       // A length beyond what the model has positions for does not run.
       if (!fit && low == 0) return LargestFit{0, {.strategy = candidate.name()}};
@@ -57,7 +57,7 @@ class LargestFitSearch {
 
  private:
   // Where a line through the two nearest points reaches the card's memory.
-  int64_t next(const std::map<int64_t, StrategyFit>& points, int64_t low, int64_t high) const {
+  int64_t next(const std::map<int64_t, StrategyGpuMemoryFit>& points, int64_t low, int64_t high) const {
     int64_t guess = 2 * low;
     if (points.size() > 1) {
       auto right = points.upper_bound(low);
@@ -71,8 +71,8 @@ class LargestFitSearch {
     return std::clamp(guess, low + 1, std::max(low + 1, high - 1));
   }
 
-  SweepSettings at(int64_t units) const {
-    SweepSettings settings = settings_;
+  EngineSweepSettings at(int64_t units) const {
+    EngineSweepSettings settings = settings_;
     (axis_ == LargestAxis::batch ? settings.batches : settings.sequences) = {amount(units)};
     return settings;
   }
@@ -85,7 +85,7 @@ class LargestFitSearch {
   }
 
   // Nothing if the step does not run.
-  std::optional<StrategyFit> fit_at(const CandidateStrategyOrPlan& candidate, int64_t units) try {
+  std::optional<StrategyGpuMemoryFit> fit_at(const CandidateStrategyOrPlan& candidate, int64_t units) try {
     const RecordedShapes* shapes = recorded(units);
     if (shapes == nullptr) return {};
     const StrategyFitPredictor predictor(*shapes, card_, settings_.request.training);
@@ -99,7 +99,7 @@ class LargestFitSearch {
     return {};
   }
 
-  const SweepSettings& settings_;
+  const EngineSweepSettings& settings_;
   const plan::MachineProfile& card_;
   const LargestAxis axis_;
   std::map<int64_t, RecordedShapes> recorded_;  // by units

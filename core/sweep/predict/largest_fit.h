@@ -15,9 +15,9 @@ namespace memtune::sweep {
 enum class LargestAxis { batch, sequence };
 
 struct LargestFit {
-  int64_t largest = 0;  // samples, or tokens of a sample; 0: not even the smallest fits
-  StrategyFit fit;      // there, or at the smallest
-  bool ends = false;    // more does not run, even on a larger card: the model has no more positions
+  int64_t largest = 0;       // samples, or tokens of a sample; 0: not even the smallest fits
+  StrategyGpuMemoryFit fit;  // there, or at the smallest
+  bool ends = false;         // more does not run, even on a larger card: the model has no more positions
 };
 
 struct LargestFitReport {

@@ -19,7 +19,7 @@ using nlohmann::json;
 
 constexpr int kSettlingSteps = 2;  // until the allocator's segments are those of every later step
 
-plan::TrialRequest request_of(const SweepSettings& settings, const plan::MachineProfile& card,
+plan::TrialRequest request_of(const EngineSweepSettings& settings, const plan::MachineProfile& card,
                               const std::filesystem::path& folder) {
   plan::TrialRequest request = settings.request;
   request.training.device = "shapes:" + std::to_string(card.compute_capability);
@@ -32,7 +32,8 @@ plan::TrialRequest request_of(const SweepSettings& settings, const plan::Machine
 
 // `command`: of memtune-trial. Files of its answer are in the folder.
 TrialAnswer answer_of(const char* command, const plan::TrialRequest& request, const TemporaryFolder& folder,
-                      const SweepSettings& settings, const std::function<void(const TrialProgress&)>& progress = {}) {
+                      const EngineSweepSettings& settings,
+                      const std::function<void(const TrialProgress&)>& progress = {}) {
   const std::filesystem::path file = folder.path() / "request.json";
   write_file(file, json(request).dump() + "\n");
   return run_trial_process({{command, file.string()}, folder.path() / "log.txt", settings.limit, progress});
@@ -40,7 +41,7 @@ TrialAnswer answer_of(const char* command, const plan::TrialRequest& request, co
 
 }  // namespace
 
-std::optional<RecordedShapes> record_on_shapes(const SweepSettings& settings, const plan::MachineProfile& card,
+std::optional<RecordedShapes> record_on_shapes(const EngineSweepSettings& settings, const plan::MachineProfile& card,
                                                const std::function<void(const TrialProgress&)>& progress) {
   const TemporaryFolder folder("fit");
   const TrialAnswer answer =
@@ -53,14 +54,14 @@ std::optional<RecordedShapes> record_on_shapes(const SweepSettings& settings, co
   const auto* model = std::get_if<InspectedModel>(&answer);
   if (model == nullptr) throw Error("memtune-trial inspect gave another answer");
   std::string why = "its costs are out of range";
-  const std::optional<plan::RecordedOpCosts> costs = read_costs(folder.path(), model->program, &why);
+  const std::optional<plan::RecordedStepCosts> costs = read_costs(folder.path(), model->program, &why);
   if (!costs) throw UsageError("this model cannot be predicted from its shapes: " + why);
   return RecordedShapes{model->program, join(model->inputs, ", "), *costs};
 }
 
 bool runs_on_shapes(const plan::Plan& plan) { return !plan.offloads_activations() && !plan.offloads_states(); }
 
-std::optional<PeakBytesOnShapes> run_on_shapes(const SweepSettings& settings, const plan::MachineProfile& card,
+std::optional<PeakBytesOnShapes> run_on_shapes(const EngineSweepSettings& settings, const plan::MachineProfile& card,
                                                const plan::Plan& plan) {
   const TemporaryFolder folder("fit");
   plan::TrialRequest request = request_of(settings, card, folder.path());
@@ -70,8 +71,8 @@ std::optional<PeakBytesOnShapes> run_on_shapes(const SweepSettings& settings, co
   request.training.warmup = kSettlingSteps;
   request.training.steps = 1;
   const TrialAnswer answer = answer_of("run", request, folder, settings);
-  const auto* measured = std::get_if<result::Measurement>(&answer);
-  if (measured == nullptr || measured->outcome != result::Outcome::ok) return {};
+  const auto* measured = std::get_if<result::TrialMeasurement>(&answer);
+  if (measured == nullptr || measured->outcome != result::TrialOutcome::ok) return {};
   return PeakBytesOnShapes{measured->peak_bytes.allocated, measured->peak_bytes.reserved};
 }
 

@@ -9,7 +9,7 @@
 
 #include "core/plan/facts/machine_profile.h"
 #include "core/plan/facts/program_facts.h"
-#include "core/plan/facts/recorded_op_costs.h"
+#include "core/plan/facts/recorded_step_costs.h"
 #include "core/plan/strategy/plan.h"
 #include "core/sweep/loop/sweep.h"
 #include "core/sweep/trials/trial_process.h"
@@ -19,7 +19,7 @@ namespace memtune::sweep {
 struct RecordedShapes {
   plan::ProgramFacts program;
   std::string inputs;
-  plan::RecordedOpCosts costs;  // bytes; times are not those of a card
+  plan::RecordedStepCosts costs;  // bytes; times are not those of a card
 };
 
 struct PeakBytesOnShapes {
@@ -28,13 +28,13 @@ struct PeakBytesOnShapes {
 
 // Records a step at the first of the batches and sequence lengths. Throws UsageError if the model or training cannot be
 // predicted. Empty after a signal.
-std::optional<RecordedShapes> record_on_shapes(const SweepSettings& settings, const plan::MachineProfile& card,
+std::optional<RecordedShapes> record_on_shapes(const EngineSweepSettings& settings, const plan::MachineProfile& card,
                                                const std::function<void(const TrialProgress&)>& progress = {});
 
 // Offloaded tensors would need time to leave, so plans that offload are simulated instead.
 bool runs_on_shapes(const plan::Plan& plan);
 // Peaks of steps under the plan, with every allocation in its order. Nothing if the process fails. Thread: any.
-std::optional<PeakBytesOnShapes> run_on_shapes(const SweepSettings& settings, const plan::MachineProfile& card,
+std::optional<PeakBytesOnShapes> run_on_shapes(const EngineSweepSettings& settings, const plan::MachineProfile& card,
                                                const plan::Plan& plan);
 
 }  // namespace memtune::sweep

@@ -17,10 +17,10 @@ double spread(const plan::MachineProfile& card) {
   return std::ranges::count(card.devices, kMeasuredCard) > 0 ? kMeasuredSpread : kOtherSpread;
 }
 
-plan::RecordedOpCosts costs_on(const RecordedShapes& recorded, const plan::MachineProfile& card,
-                               const plan::TrainingSettings& training) {
-  plan::RecordedOpCosts costs = planner::estimated_costs(recorded.program, recorded.costs, card,
-                                                         multiplication_dtype(recorded.program, training));
+plan::RecordedStepCosts costs_on(const RecordedShapes& recorded, const plan::MachineProfile& card,
+                                 const plan::TrainingSettings& training) {
+  plan::RecordedStepCosts costs = planner::estimated_costs(recorded.program, recorded.costs, card,
+                                                           multiplication_dtype(recorded.program, training));
   costs.device_overhead_bytes = kDeviceOverheadBytes;
   return costs;
 }
@@ -34,7 +34,8 @@ StrategyFitPredictor::StrategyFitPredictor(const RecordedShapes& recorded, const
       planner_(recorded.program, costs_on(recorded, card, training),
                planner::tiers(limits_, /*disk=*/false, /*states=*/true, recorded.costs)) {}
 
-StrategyFit StrategyFitPredictor::predict(const plan::Plan& plan, const std::optional<PeakBytesOnShapes>& peaks) const {
+StrategyGpuMemoryFit StrategyFitPredictor::predict(const plan::Plan& plan,
+                                                   const std::optional<PeakBytesOnShapes>& peaks) const {
   planner::StepPrediction step = planner_.predict_on_device(plan, card_.memory_bytes);
   bool fits = step.short_bytes == 0 && step.required_bytes <= card_.memory_bytes;
   if (!fits) step = planner_.predict_on_device(plan, kEndlessBytes);
@@ -50,8 +51,8 @@ StrategyFit StrategyFitPredictor::predict(const plan::Plan& plan, const std::opt
   return fit_of(plan.strategy, step, fits);
 }
 
-StrategyFit StrategyFitPredictor::fit_of(const std::string& strategy, const planner::StepPrediction& step,
-                                         bool fits) const {
+StrategyGpuMemoryFit StrategyFitPredictor::fit_of(const std::string& strategy, const planner::StepPrediction& step,
+                                                  bool fits) const {
   return {strategy,
           step.peak_bytes,
           step.required_bytes,
@@ -60,7 +61,7 @@ StrategyFit StrategyFitPredictor::fit_of(const std::string& strategy, const plan
           fits};
 }
 
-StrategyFit StrategyFitPredictor::fit_of(const planner::PredictedPlan& plan) const {
+StrategyGpuMemoryFit StrategyFitPredictor::fit_of(const planner::PredictedPlan& plan) const {
   return fit_of(plan.plan.strategy, plan.predicted, true);
 }
 

@@ -15,7 +15,7 @@ namespace memtune::sweep {
 // Context and libraries as on an H200 with PyTorch 2.11: 742 to 762 MiB. Other cards and releases differ.
 inline constexpr int64_t kDeviceOverheadBytes = int64_t{750} << 20;
 
-struct StrategyFit {
+struct StrategyGpuMemoryFit {
   std::string strategy;
   int64_t allocated_bytes = 0;  // peak
   int64_t device_bytes = 0;     // with free memory of the allocator, context and libraries
@@ -31,17 +31,17 @@ class StrategyFitPredictor {
 
   bool can_predict(const plan::Plan& plan) const { return planner_.can_predict(plan); }
   // `peaks`: of steps that ran on shapes; without them, memory is simulated.
-  StrategyFit predict(const plan::Plan& plan, const std::optional<PeakBytesOnShapes>& peaks) const;
+  StrategyGpuMemoryFit predict(const plan::Plan& plan, const std::optional<PeakBytesOnShapes>& peaks) const;
   // The fastest plan that fits.
   std::optional<planner::PredictedPlan> best_plan(const std::string& name) const;
-  StrategyFit fit_of(const planner::PredictedPlan& plan) const;
+  StrategyGpuMemoryFit fit_of(const planner::PredictedPlan& plan) const;
   int64_t least_bytes() const;  // that any plan needs
 
  private:
-  StrategyFit fit_of(const std::string& strategy, const planner::StepPrediction& step, bool fits) const;
+  StrategyGpuMemoryFit fit_of(const std::string& strategy, const planner::StepPrediction& step, bool fits) const;
 
   const plan::MachineProfile& card_;
-  const planner::PlanLimits limits_;
+  const planner::PlanMemoryBudgets limits_;
   const planner::Planner planner_;
 };
 

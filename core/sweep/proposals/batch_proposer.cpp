@@ -11,7 +11,7 @@
 #include "core/base/error.h"
 #include "core/base/layout.h"
 #include "core/base/text.h"
-#include "core/record/measurement/trial_row.h"
+#include "core/record/measurement/trial_result_row.h"
 #include "core/sweep/proposals/recorded_costs.h"
 #include "core/sweep/proposals/trial_proposer.h"
 
@@ -19,7 +19,7 @@ namespace memtune::sweep {
 namespace {
 
 using planner::StepPrediction;
-using result::Measurement;
+using result::TrialMeasurement;
 
 constexpr char kNone[] = "none";
 constexpr int64_t kFurthest = 4;        // largest second recorded batch, as a multiple of the first
@@ -31,7 +31,8 @@ std::string batch_text(int64_t batch) { return "batch " + std::to_string(batch);
 class BatchSearch {
  public:
   BatchSearch(const CandidateStrategiesAndPlans& candidates, const std::vector<InspectedModelAtShape>& settings,
-              size_t first, const planner::PlanLimits& limits, const SamplesPerOptimizerStep& size, bool disk)
+              size_t first, const planner::PlanMemoryBudgets& limits, const GlobalBatchOrAccumulationSteps& size,
+              bool disk)
       : candidates_(candidates),
         settings_(settings),
         first_(first),
@@ -112,7 +113,7 @@ class BatchSearch {
     begin_proving();
   }
 
-  void begin_smaller(const Recording& recording, const Measurement& measured) {
+  void begin_smaller(const Recording& recording, const TrialMeasurement& measured) {
     const std::string what =
         recording.name + " ended in " + to_string(measured.outcome) + " with " + batch_text(recording.batch);
     if (ended_out_of_memory(measured) && recording.name == kNone && plan_of(kCommonStrategy))
@@ -131,7 +132,7 @@ class BatchSearch {
 
   // The largest batch that is likely to fit, because predictions are less accurate beyond the recorded batches. It is
   // at least the next larger one.
-  std::optional<int64_t> second_batch(const Measurement& measured, int64_t fixed_bytes) const {
+  std::optional<int64_t> second_batch(const TrialMeasurement& measured, int64_t fixed_bytes) const {
     const int64_t first = recorded_.front();
     const auto fixed = static_cast<double>(fixed_bytes);
     const double grown = static_cast<double>(required_bytes(measured)) - fixed;
@@ -149,7 +150,7 @@ class BatchSearch {
   // --- predicted -----------------------------------------------------------------------------------------------------
 
   void begin_proving() {
-    const BatchStepPredictor::BatchSearch search = predictor_.search(batches_);
+    const BatchStepAndPlanPredictor::BatchSearch search = predictor_.search(batches_);
     pages_ = search.predictions;
     if (search.ended) {
       const int64_t last = pages_.back()->batch;
@@ -164,8 +165,8 @@ class BatchSearch {
       }
     }
     if (pages_.empty()) return end("no batch is left to try");
-    std::vector<const BatchStepPredictor::BatchPrediction*> ranked = pages_;
-    std::ranges::stable_sort(ranked, {}, &BatchStepPredictor::BatchPrediction::sample_ms);
+    std::vector<const BatchStepAndPlanPredictor::BatchPrediction*> ranked = pages_;
+    std::ranges::stable_sort(ranked, {}, &BatchStepAndPlanPredictor::BatchPrediction::sample_ms);
     for (size_t i = 0; i < std::min(ranked.size(), kFirst); ++i) run(ranked[i]->batch);
     if (proposals_.empty()) prove();  // all of them were run as recordings
   }
@@ -193,7 +194,7 @@ class BatchSearch {
     if (!find(name, batch)) proposals_.push_back({name, first_, plan, predicted, false, batch});
   }
 
-  bool fits(const Measurement& measurement) const {
+  bool fits(const TrialMeasurement& measurement) const {
     return worked(measurement) && required_bytes(measurement) <= limits_.budget_bytes;
   }
 
@@ -217,7 +218,7 @@ class BatchSearch {
   void correct(int64_t batch) {
     const FinishedProposal* tried = find(predictor_.prediction(batch)->step->plan.strategy, batch);
     if (!tried) return;
-    const Measurement& measured = tried->measurement;
+    const TrialMeasurement& measured = tried->measurement;
     if (fits(measured) || (!worked(measured) && !ended_out_of_memory(measured))) return;
     corrected_.insert(batch);
     if (predictor_.correct(batch, worked(measured) ? required_bytes(measured) : 0)) run(batch);
@@ -239,14 +240,14 @@ class BatchSearch {
   void run_neighbour(int64_t batch, int step) {
     const auto at = std::ranges::find(batches_, batch);
     if (step < 0 ? at == batches_.begin() : std::next(at) == batches_.end()) return;
-    const BatchStepPredictor::BatchPrediction* prediction = predictor_.prediction(*(at + step));
+    const BatchStepAndPlanPredictor::BatchPrediction* prediction = predictor_.prediction(*(at + step));
     if (prediction && prediction->step) run(prediction->batch);
   }
 
   void finish() {
     ended_ = true;
     std::vector<std::string> left;
-    for (const BatchStepPredictor::BatchPrediction* prediction : pages_)
+    for (const BatchStepAndPlanPredictor::BatchPrediction* prediction : pages_)
       if (!ran_.contains(prediction->batch))
         left.push_back(batch_text(prediction->batch) + " " + ms_text(prediction->sample_ms));
     if (!left.empty()) notes_.push_back("not run, because of the predicted time per sample: " + join(left, ", "));
@@ -257,14 +258,14 @@ class BatchSearch {
   const size_t first_;
   plan::ProgramFacts program_;  // of the first recorded batch
   const std::optional<int64_t> sequence_;
-  const planner::PlanLimits limits_;
-  const SamplesPerOptimizerStep size_;
+  const planner::PlanMemoryBudgets limits_;
+  const GlobalBatchOrAccumulationSteps size_;
   const std::vector<int64_t> batches_;
-  BatchStepPredictor predictor_;
+  BatchStepAndPlanPredictor predictor_;
   std::span<const FinishedProposal> tried_;
   std::optional<Recording> recording_;  // the one that runs now
   std::vector<int64_t> recorded_;
-  std::vector<const BatchStepPredictor::BatchPrediction*> pages_;  // predicted batches that fit, ascending
+  std::vector<const BatchStepAndPlanPredictor::BatchPrediction*> pages_;  // predicted batches that fit, ascending
   std::set<int64_t> ran_, corrected_;
   bool ended_ = false;
   std::vector<TrialProposal> proposals_;
@@ -274,7 +275,7 @@ class BatchSearch {
 class BatchProposer : public TrialProposer {
  public:
   BatchProposer(const CandidateStrategiesAndPlans& candidates, const std::vector<InspectedModelAtShape>& settings,
-                const planner::PlanLimits& limits, const SamplesPerOptimizerStep& size, bool disk) {
+                const planner::PlanMemoryBudgets& limits, const GlobalBatchOrAccumulationSteps& size, bool disk) {
     for (size_t i = 0; i < settings.size(); ++i) {
       searches_.emplace_back(candidates, settings, i, limits, size, disk);
       whose_.push_back(settings.size() == 1 ? "" : result::axes_text({}, settings[i].sequence) + ": ");
@@ -302,13 +303,13 @@ class BatchProposer : public TrialProposer {
 
 }  // namespace
 
-int64_t first_recorded(const SamplesPerOptimizerStep& size) {
+int64_t first_recorded(const GlobalBatchOrAccumulationSteps& size) {
   const std::vector<int64_t> batches = size.batches();
   return batches[batches.size() > 2 ? 1 : 0];
 }
 
-TrialProposerFactory propose_batches(const planner::PlanLimits& limits, const SamplesPerOptimizerStep& size,
-                                     bool disk) {
+TrialProposerFactory propose_batches(const planner::PlanMemoryBudgets& limits,
+                                     const GlobalBatchOrAccumulationSteps& size, bool disk) {
   return [=](const CandidateStrategiesAndPlans& candidates, const std::vector<InspectedModelAtShape>& settings) {
     return std::make_unique<BatchProposer>(candidates, settings, limits, size, disk);
   };

@@ -10,16 +10,17 @@
 // were not run.
 #pragma once
 
-#include "core/sweep/proposals/batch_step_predictor.h"
+#include "core/sweep/proposals/batch_step_and_plan_predictor.h"
 #include "core/sweep/proposals/trial_proposer.h"
 
 namespace memtune::sweep {
 
 // The batch to record first: the second smallest of more than two. Batch 1 is avoided because some copies become views
 // there, so that its costs are not representative.
-int64_t first_recorded(const SamplesPerOptimizerStep& size);
+int64_t first_recorded(const GlobalBatchOrAccumulationSteps& size);
 
 // `disk`: a scratch folder is set, so plans may offload to disk.
-TrialProposerFactory propose_batches(const planner::PlanLimits& limits, const SamplesPerOptimizerStep& size, bool disk);
+TrialProposerFactory propose_batches(const planner::PlanMemoryBudgets& limits,
+                                     const GlobalBatchOrAccumulationSteps& size, bool disk);
 
 }  // namespace memtune::sweep

@@ -9,8 +9,8 @@
 namespace memtune::sweep {
 namespace {
 
+using plan::HandWrittenPlanFile;
 using plan::Plan;
-using plan::PlanFile;
 using plan::ProgramFacts;
 using plan::Strategy;
 
@@ -38,7 +38,7 @@ void check_training(const CandidateStrategyOrPlan& candidate, const plan::Traini
 
 std::string CandidateStrategyOrPlan::name() const {
   if (const auto* strategy = std::get_if<Strategy>(&rule_)) return to_string(*strategy);
-  return std::get<PlanFile>(rule_).name();
+  return std::get<HandWrittenPlanFile>(rule_).name();
 }
 
 bool CandidateStrategyOrPlan::offloads_states() const {
@@ -51,16 +51,16 @@ bool CandidateStrategyOrPlan::uses_disk() const {
 
 Plan CandidateStrategyOrPlan::make_plan(const ProgramFacts& facts) const {
   if (const auto* strategy = std::get_if<Strategy>(&rule_)) return plan::make_plan(*strategy, facts);
-  return std::get<PlanFile>(rule_).make_plan(facts);
+  return std::get<HandWrittenPlanFile>(rule_).make_plan(facts);
 }
 
 CandidateStrategiesAndPlans::CandidateStrategiesAndPlans(const std::vector<std::string>& strategies,
-                                                         const std::vector<PlanFile>& plans,
+                                                         const std::vector<HandWrittenPlanFile>& plans,
                                                          const plan::TrainingSettings& training,
                                                          const std::vector<std::string>& fallback) {
   std::vector<std::string> errors;
   try_all(strategies, errors, [this](const std::string& text) { add(text); });
-  try_all(plans, errors, [this](const PlanFile& file) { add(file); });
+  try_all(plans, errors, [this](const HandWrittenPlanFile& file) { add(file); });
   try_all(all_, errors, [&](const CandidateStrategyOrPlan& candidate) { check_training(candidate, training); });
   if (!errors.empty()) throw UsageError(join(errors, "; "));
   for (const std::string& text : fallback) try {
@@ -87,7 +87,7 @@ void CandidateStrategiesAndPlans::add(const std::string& text) {
     notes_.push_back("'" + first->second + "' and '" + text + "' are one trial: " + name);
 }
 
-void CandidateStrategiesAndPlans::add(const PlanFile& file) {
+void CandidateStrategiesAndPlans::add(const HandWrittenPlanFile& file) {
   if (has(file.name()))
     throw UsageError("two plans are called '" + file.name() + "'; give one of them another \"name\"");
   all_.emplace_back(file);

@@ -7,14 +7,14 @@
 #include <vector>
 
 #include "core/plan/request/trial_request.h"
-#include "core/plan/rules/plan_file.h"
+#include "core/plan/rules/hand_written_plan_file.h"
 
 namespace memtune::sweep {
 
 class CandidateStrategyOrPlan {
  public:
   explicit CandidateStrategyOrPlan(plan::Strategy strategy) : rule_(std::move(strategy)) {}
-  explicit CandidateStrategyOrPlan(plan::PlanFile file) : rule_(std::move(file)) {}
+  explicit CandidateStrategyOrPlan(plan::HandWrittenPlanFile file) : rule_(std::move(file)) {}
 
   std::string name() const;  // the strategy's canonical form, or the plan's name
   bool uses_disk() const;
@@ -22,14 +22,15 @@ class CandidateStrategyOrPlan {
   plan::Plan make_plan(const plan::ProgramFacts& facts) const;  // throws UsageError for parts that the model lacks
 
  private:
-  std::variant<plan::Strategy, plan::PlanFile> rule_;
+  std::variant<plan::Strategy, plan::HandWrittenPlanFile> rule_;
 };
 
 class CandidateStrategiesAndPlans {
  public:
   // Removes duplicates and puts `none` first, because the others are compared with it. Throws one UsageError with all
   // problems, so that the user can fix them at once.
-  CandidateStrategiesAndPlans(const std::vector<std::string>& strategies, const std::vector<plan::PlanFile>& plans,
+  CandidateStrategiesAndPlans(const std::vector<std::string>& strategies,
+                              const std::vector<plan::HandWrittenPlanFile>& plans,
                               const plan::TrainingSettings& training, const std::vector<std::string>& fallback = {});
 
   const std::vector<CandidateStrategyOrPlan>& all() const { return all_; }
@@ -42,7 +43,7 @@ class CandidateStrategiesAndPlans {
 
  private:
   void add(const std::string& text);
-  void add(const plan::PlanFile& file);
+  void add(const plan::HandWrittenPlanFile& file);
   bool has(const std::string& name) const;
 
   std::vector<CandidateStrategyOrPlan> all_, fallback_;

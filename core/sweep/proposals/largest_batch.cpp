@@ -7,7 +7,7 @@
 namespace memtune::sweep {
 namespace {
 
-using result::Outcome;
+using result::TrialOutcome;
 
 // Bisection for one candidate at one sequence length.
 struct Search {
@@ -60,12 +60,12 @@ class LargestBatch : public TrialProposer {
     }
   }
 
-  bool fits(const result::Measurement& m) const {
-    return m.outcome == Outcome::ok && (budget_bytes_ == 0 || required_bytes(m) <= budget_bytes_);
+  bool fits(const result::TrialMeasurement& m) const {
+    return m.outcome == TrialOutcome::ok && (budget_bytes_ == 0 || required_bytes(m) <= budget_bytes_);
   }
   // Wrong results do not depend on the batch.
-  static bool may_fit_smaller(const result::Measurement& m) {
-    return m.outcome != Outcome::nan && m.outcome != Outcome::mismatch;
+  static bool may_fit_smaller(const result::TrialMeasurement& m) {
+    return m.outcome != TrialOutcome::nan && m.outcome != TrialOutcome::mismatch;
   }
 
   const std::vector<InspectedModelAtShape>& settings_;

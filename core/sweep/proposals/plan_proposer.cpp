@@ -11,7 +11,7 @@
 #include "core/base/text.h"
 #include "core/plan/planner/planner.h"
 #include "core/plan/strategy/third_party_engine_preset.h"
-#include "core/record/measurement/trial_row.h"
+#include "core/record/measurement/trial_result_row.h"
 #include "core/sweep/proposals/recorded_costs.h"
 #include "core/sweep/proposals/trial_proposer.h"
 
@@ -21,8 +21,8 @@ namespace {
 using planner::Planner;
 using planner::PredictedPlan;
 using planner::StepPrediction;
-using result::Measurement;
-using result::Outcome;
+using result::TrialMeasurement;
+using result::TrialOutcome;
 
 constexpr int kCorrections = 2;
 // Another plan is run only if it takes less than this part of the last plan's corrected prediction.
@@ -47,7 +47,7 @@ result::TrialPrediction predicted(const PredictedPlan& step) {
 class SettingSearch {
  public:
   SettingSearch(const CandidateStrategiesAndPlans& candidates, const InspectedModelAtShape& setting, size_t index,
-                const planner::PlanLimits& limits, bool disk, const std::string& own)
+                const planner::PlanMemoryBudgets& limits, bool disk, const std::string& own)
       : candidates_(candidates),
         program_(setting.facts.program),
         index_(index),
@@ -77,7 +77,7 @@ class SettingSearch {
     if (!planner_ || !frontier_.empty()) return frontier_;
     const int64_t least = planner_->least_memory(limits_, "").predicted.required_bytes;
     const auto budget_ladder = planner::budget_ladder(planner_->predict({}).required_bytes, least, limits_);
-    const auto unnamed = [](const planner::PlanLimits&) { return ""; };
+    const auto unnamed = [](const planner::PlanMemoryBudgets&) { return ""; };
     for (const auto& step :
          planner_->plan_budgets(budget_ladder, unnamed, [&](size_t i) { begin(i + 1, budget_ladder.size()); }))
       if (step) frontier_.push_back(predicted(*step));
@@ -126,9 +126,9 @@ class SettingSearch {
   }
 
   void begin(const FinishedProposal& source) {
-    const Measurement& measured = source.measurement;
+    const TrialMeasurement& measured = source.measurement;
     const bool is_baseline = source.name == candidates_.all().front().name();
-    had_room_ = measured.outcome != Outcome::device_oom;
+    had_room_ = measured.outcome != TrialOutcome::device_oom;
     if (!worked(measured)) return begin_smaller(source, is_baseline);
     if (is_baseline && required_bytes(measured) <= limits_.budget_bytes) {
       notes_.push_back(source.name + " fits the budget of " + format_bytes(limits_.budget_bytes) +
@@ -162,7 +162,7 @@ class SettingSearch {
       return record(smaller->name, smaller->plan);
     }
     const std::optional<Strategy> smallest =
-        source.measurement.outcome == Outcome::device_oom && (source.name == kCommonStrategy || is_baseline)
+        source.measurement.outcome == TrialOutcome::device_oom && (source.name == kCommonStrategy || is_baseline)
             ? fallback()
             : std::nullopt;
     if (!smallest) return try_all(failed_);
@@ -280,7 +280,7 @@ class SettingSearch {
     const auto found =
         std::ranges::find_if(tried, [&](const FinishedProposal* one) { return one->name == last.plan.strategy; });
     if (found == tried.end()) return;
-    const Measurement& measured = (*found)->measurement;
+    const TrialMeasurement& measured = (*found)->measurement;
     if (!worked(measured) && !ended_out_of_memory(measured)) return;
     ++corrections_;
     const bool late = worked(measured) && measured.step_ms.median > kLate * last.predicted.step_ms;
@@ -303,21 +303,21 @@ class SettingSearch {
   }
 
   std::optional<PredictedPlan> planned_again(bool safe) const {
-    planner::PlanLimits goal = limits_;
+    planner::PlanMemoryBudgets goal = limits_;
     goal.budget_bytes = goal_bytes_;
     return planner_->plan(goal, name(), safe);
   }
 
   // False if the allocator needed more than was predicted: the plan ran out of memory, needed expandable segments, or
   // was late because the allocator gave memory back and took it again.
-  static bool ran_as_planned(const PredictedPlan& plan, const Measurement& measured, bool late) {
+  static bool ran_as_planned(const PredictedPlan& plan, const TrialMeasurement& measured, bool late) {
     return worked(measured) && (measured.allocator.empty() || plan.predicted.short_bytes > 0) &&
            !(late && measured.allocator_retries > 0);
   }
 
   // A plan that ran out of memory does not show by how much: the next budget is halfway to memory that is known to
   // suffice, or a few percent less.
-  int64_t goal_behind(const PredictedPlan& last, const Measurement& measured) const {
+  int64_t goal_behind(const PredictedPlan& last, const TrialMeasurement& measured) const {
     const int64_t predicted = last.predicted.required_bytes;
     if (worked(measured) && required_bytes(measured) > limits_.budget_bytes)
       return goal_bytes_ - std::max<int64_t>(1, required_bytes(measured) - predicted);
@@ -345,7 +345,7 @@ class SettingSearch {
   const size_t index_;
   const bool disk_;
   const std::string own_;  // the strategy of the user's config; "": none
-  planner::PlanLimits limits_;
+  planner::PlanMemoryBudgets limits_;
   int64_t goal_bytes_;       // the planner's budget, so that the measured peak fits
   int64_t least_bytes_ = 0;  // a peak that is known to fit
   std::vector<Strategy> strategies_;
@@ -365,7 +365,7 @@ class SettingSearch {
 class PlanProposer : public TrialProposer {
  public:
   PlanProposer(const CandidateStrategiesAndPlans& candidates, const std::vector<InspectedModelAtShape>& settings,
-               const planner::PlanLimits& limits, bool disk, const std::string& own)
+               const planner::PlanMemoryBudgets& limits, bool disk, const std::string& own)
       : settings_(settings) {
     for (size_t i = 0; i < settings.size(); ++i) searches_.emplace_back(candidates, settings[i], i, limits, disk, own);
   }
@@ -401,7 +401,7 @@ class PlanProposer : public TrialProposer {
 
 }  // namespace
 
-TrialProposerFactory propose_plans(const planner::PlanLimits& limits, bool disk, const std::string& own) {
+TrialProposerFactory propose_plans(const planner::PlanMemoryBudgets& limits, bool disk, const std::string& own) {
   return [=](const CandidateStrategiesAndPlans& candidates, const std::vector<InspectedModelAtShape>& settings) {
     return std::make_unique<PlanProposer>(candidates, settings, limits, disk, own);
   };

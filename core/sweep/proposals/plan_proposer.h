@@ -23,6 +23,6 @@ namespace memtune::sweep {
 // the strategies that are compared with the plan. If none of the three yields step costs, all of them and the fallback
 // run. `disk`: a scratch folder is set, so plans may offload to disk. `own`: the strategy of the user's config,
 // which always runs; "": none.
-TrialProposerFactory propose_plans(const planner::PlanLimits& limits, bool disk, const std::string& own = "");
+TrialProposerFactory propose_plans(const planner::PlanMemoryBudgets& limits, bool disk, const std::string& own = "");
 
 }  // namespace memtune::sweep

@@ -38,7 +38,7 @@ class AllCandidates : public TrialProposer {
     if (std::exchange(fell_back_, true)) return proposals;
     for (size_t setting = 0; setting < settings_.size(); ++setting) {
       const auto had_no_room = [&](const FinishedProposal& one) {
-        return one.setting != setting || one.measurement.outcome == result::Outcome::device_oom;
+        return one.setting != setting || one.measurement.outcome == result::TrialOutcome::device_oom;
       };
       if (!std::ranges::all_of(tried, had_no_room)) continue;
       for (const CandidateStrategyOrPlan& candidate : candidates_.fallback())

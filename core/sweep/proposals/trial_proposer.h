@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/plan/strategy/plan.h"
-#include "core/record/measurement/measurement.h"
+#include "core/record/measurement/trial_measurement.h"
 #include "core/record/measurement/trial_prediction.h"
 #include "core/sweep/proposals/candidate_strategies_and_plans.h"
 #include "core/sweep/trials/trial_process.h"
@@ -41,7 +41,7 @@ struct TrialProposal {
 struct FinishedProposal {
   std::string name;
   size_t setting = 0;
-  result::Measurement measurement;
+  result::TrialMeasurement measurement;
   std::filesystem::path folder = {};  // with the files of its process
 };
 

@@ -80,7 +80,7 @@ TrialAnswer run_on_workers(const plan::TrialRequest& request, const fs::path& pa
   TrialAnswer answer = run_trial_group(trials);
   const auto* failure = std::get_if<ProcessFailure>(&answer);
   // After a signal the workers may be gone too, which is no error.
-  const bool stopped = failure && failure->outcome == result::Outcome::interrupted;
+  const bool stopped = failure && failure->outcome == result::TrialOutcome::interrupted;
   if (!stopped) workers.check();
   return answer;
 }

@@ -26,7 +26,7 @@
 namespace memtune::sweep {
 namespace {
 
-using launch::LaunchInfo;
+using launch::LauncherRankEnvironment;
 using nlohmann::json;
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
@@ -54,7 +54,7 @@ struct Place {
 };
 
 // Publishes `text` as rank 0, or reads it with "". memtune-trial does it, because the store needs LibTorch.
-std::string announce(const LaunchInfo& launch, milliseconds timeout, const std::string& text) {
+std::string announce(const LauncherRankEnvironment& launch, milliseconds timeout, const std::string& text) {
   std::vector<std::string> words = {"announce",
                                     launch.host,
                                     std::to_string(launch.port),
@@ -63,7 +63,7 @@ std::string announce(const LaunchInfo& launch, milliseconds timeout, const std::
                                     std::to_string(timeout.count())};
   if (!text.empty()) words.push_back(text);
   const TrialAnswer answer = run_trial_process({words, "", timeout + milliseconds(10'000), {}});
-  if (const auto* there = std::get_if<ReceivedRendezvousText>(&answer)) return there->text;
+  if (const auto* there = std::get_if<RendezvousTextFromTorchrunStore>(&answer)) return there->text;
   const auto* failure = std::get_if<ProcessFailure>(&answer);
   throw Error("the store of torchrun's agent at " + launch.host + ":" + std::to_string(launch.port) +
               " does not work: " + (failure ? failure->reason : "memtune-trial gave another answer"));
@@ -76,10 +76,12 @@ Place parse_place(const std::string& text) {
 }
 
 // Ranks on one machine meet without the agent's store.
-bool uses_store(const LaunchInfo& launch) { return !launch.store_prefix.empty() && !launch.on_one_machine(); }
+bool uses_store(const LauncherRankEnvironment& launch) {
+  return !launch.store_prefix.empty() && !launch.on_one_machine();
+}
 
 // Of the local socket. Port and store prefix differ between launches.
-std::string local_name(const LaunchInfo& launch) {
+std::string local_name(const LauncherRankEnvironment& launch) {
   const std::string place = std::to_string(launch.port) + " " + launch.store_prefix;
   return "memtune-ranks-" + std::to_string(::geteuid()) + "-" + hash_hex(place);
 }
@@ -111,7 +113,7 @@ class StrangerError : public Error {
 
 // Rank 0's side of a connection that has not identified itself yet.
 struct Stranger {
-  WorkerConnection worker;
+  WorkerConnectionAndAddress worker;
   Clock::time_point until;
   std::string nonces;  // of both ends; "" before the first message
 };
@@ -119,7 +121,7 @@ struct Stranger {
 // Rank 0 waits for the other ranks.
 class Gathering {
  public:
-  Gathering(const LaunchInfo& launch, const RendezvousOptions& settings)
+  Gathering(const LauncherRankEnvironment& launch, const RendezvousCommandLineAndTimeout& settings)
       : launch_(launch),
         settings_(settings),
         secret_(launch.secret),
@@ -144,7 +146,7 @@ class Gathering {
       hear();
       if (Clock::now() < beat) continue;
       beat = Clock::now() + kRendezvousTick;
-      for (const WorkerConnection& worker : workers_)
+      for (const WorkerConnectionAndAddress& worker : workers_)
         if (worker.connection && worker.connection->is_writable()) send(worker, {{"beat", true}});
     }
     return std::make_unique<WorkerCoordinator>(std::move(workers_), own_, settings_.timeout, shares_files_);
@@ -246,7 +248,7 @@ class Gathering {
     --missing_;
   }
 
-  static void send(const WorkerConnection& worker, const json& message) try {
+  static void send(const WorkerConnectionAndAddress& worker, const json& message) try {
     worker.connection->send(message);
   } catch (const launch::PeerLostError&) {  // the next start of a trial reports it
   }
@@ -257,7 +259,7 @@ class Gathering {
       return who + " is one of " + print_json(said.at("size")) + " ranks, rank 0 one of " +
              std::to_string(launch_.size);
     if (rank < 1 || rank >= launch_.size) return who + ": there are ranks 0 to " + std::to_string(launch_.size - 1);
-    if (const WorkerConnection& first = workers_[static_cast<size_t>(rank - 1)]; first.connection)
+    if (const WorkerConnectionAndAddress& first = workers_[static_cast<size_t>(rank - 1)]; first.connection)
       return who + " connected twice; first on " + first.host;
     if (const auto words = said.at("words").get<std::string>(); words != short_words(settings_.words))
       return who + " was started by another command: " + words;
@@ -284,14 +286,14 @@ class Gathering {
            "; --rank-timeout says how long to wait, --ranks 1 runs this rank alone";
   }
 
-  const LaunchInfo& launch_;
-  const RendezvousOptions& settings_;
+  const LauncherRankEnvironment& launch_;
+  const RendezvousCommandLineAndTimeout& settings_;
   std::optional<launch::TcpListener> tcp_;
   FileDescriptor local_;  // if there is no tcp_
   std::string secret_, own_ = kLoopback;
   const std::string mounts_ = mount_namespace();
   bool shares_files_ = launch_.on_one_machine() && !mounts_.empty();  // all ranks see the same files
-  std::vector<WorkerConnection> workers_;
+  std::vector<WorkerConnectionAndAddress> workers_;
   int missing_;
   std::deque<Stranger> strangers_;
   std::set<std::string> notes_;
@@ -301,7 +303,7 @@ class Gathering {
 // The other ranks' side.
 class Joining {
  public:
-  Joining(const LaunchInfo& launch, const RendezvousOptions& settings)
+  Joining(const LauncherRankEnvironment& launch, const RendezvousCommandLineAndTimeout& settings)
       : launch_(launch), settings_(settings), end_(Clock::now() + settings.timeout) {
     if (uses_store(launch)) place_ = parse_place(announce(launch, settings.timeout, ""));
   }
@@ -367,8 +369,8 @@ class Joining {
     return all;
   }
 
-  const LaunchInfo& launch_;
-  const RendezvousOptions& settings_;
+  const LauncherRankEnvironment& launch_;
+  const RendezvousCommandLineAndTimeout& settings_;
   const Clock::time_point end_;
   Place place_{launch_.host, launch_.port, ""};
   std::string why_ = "is not memtune's rank 0";  // the last attempt failed
@@ -376,12 +378,13 @@ class Joining {
 
 }  // namespace
 
-std::unique_ptr<WorkerCoordinator> accept_workers(const LaunchInfo& launch, const RendezvousOptions& settings) {
+std::unique_ptr<WorkerCoordinator> accept_workers(const LauncherRankEnvironment& launch,
+                                                  const RendezvousCommandLineAndTimeout& settings) {
   return Gathering(launch, settings).run();
 }
 
-std::unique_ptr<launch::JsonMessageConnection> join_coordinator(const LaunchInfo& launch,
-                                                                const RendezvousOptions& settings) {
+std::unique_ptr<launch::JsonMessageConnection> join_coordinator(const LauncherRankEnvironment& launch,
+                                                                const RendezvousCommandLineAndTimeout& settings) {
   return Joining(launch, settings).run();
 }
 

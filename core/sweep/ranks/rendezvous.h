@@ -16,12 +16,12 @@
 #include <memory>
 #include <string>
 
-#include "core/sweep/launch/launch_info.h"
+#include "core/sweep/launch/launcher_rank_environment.h"
 #include "core/sweep/ranks/worker_coordinator.h"
 
 namespace memtune::sweep {
 
-struct RendezvousOptions {
+struct RendezvousCommandLineAndTimeout {
   std::string words;  // of the command line, which all ranks must share
   std::chrono::milliseconds timeout{120'000};
   // Rank 0's notes about connections that it closed, one line each and few of them, and about a missing secret.
@@ -30,10 +30,11 @@ struct RendezvousOptions {
 
 // For rank 0. A connection that is silent, foreign, or of a rank that was started differently is closed, and the others
 // are not delayed. Throws Error with the ranks that did not connect.
-std::unique_ptr<WorkerCoordinator> accept_workers(const launch::LaunchInfo& launch, const RendezvousOptions& settings);
+std::unique_ptr<WorkerCoordinator> accept_workers(const launch::LauncherRankEnvironment& launch,
+                                                  const RendezvousCommandLineAndTimeout& settings);
 
 // For the other ranks. Throws Error if rank 0 is not reachable, UsageError with the reason if it refuses this rank.
-std::unique_ptr<launch::JsonMessageConnection> join_coordinator(const launch::LaunchInfo& launch,
-                                                                const RendezvousOptions& settings);
+std::unique_ptr<launch::JsonMessageConnection> join_coordinator(const launch::LauncherRankEnvironment& launch,
+                                                                const RendezvousCommandLineAndTimeout& settings);
 
 }  // namespace memtune::sweep

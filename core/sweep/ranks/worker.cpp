@@ -32,7 +32,7 @@ constexpr size_t kLogBytes = size_t{1} << 20;               // most bytes that a
 constexpr size_t kCostsPart = size_t{1} << 20;
 
 json frame_of(const TrialAnswer& answer) {
-  if (const auto* measurement = std::get_if<result::Measurement>(&answer))
+  if (const auto* measurement = std::get_if<result::TrialMeasurement>(&answer))
     return {{"frame", "result"}, {"measurement", *measurement}};
   if (const auto* usage = std::get_if<ReceivedUsageError>(&answer))
     return {{"frame", "usage"}, {"message", usage->message}};
@@ -64,7 +64,7 @@ std::string read_costs(const std::string& file) {
 
 class WorkerSession {
  public:
-  WorkerSession(const launch::LaunchInfo& launch, launch::JsonMessageConnection& coordinator,
+  WorkerSession(const launch::LauncherRankEnvironment& launch, launch::JsonMessageConnection& coordinator,
                 const plan::TrialRequest& own, milliseconds timeout)
       : launch_(launch), coordinator_(coordinator), own_(own), timeout_(timeout) {}
 
@@ -169,7 +169,7 @@ class WorkerSession {
                        {"log", end_of(command.log)}});
   }
 
-  const launch::LaunchInfo& launch_;
+  const launch::LauncherRankEnvironment& launch_;
   launch::JsonMessageConnection& coordinator_;
   const plan::TrialRequest& own_;
   const milliseconds timeout_;
@@ -181,7 +181,7 @@ class WorkerSession {
 
 }  // namespace
 
-int run_worker(const launch::LaunchInfo& launch, launch::JsonMessageConnection& coordinator,
+int run_worker(const launch::LauncherRankEnvironment& launch, launch::JsonMessageConnection& coordinator,
                const plan::TrialRequest& own, milliseconds timeout) try {
   const process::InterruptScope interrupts;
   return WorkerSession(launch, coordinator, own, timeout).run();

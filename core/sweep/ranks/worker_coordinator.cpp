@@ -13,7 +13,7 @@
 #include "core/base/layout.h"
 #include "core/measure/process/interrupt.h"
 #include "core/sweep/launch/socket.h"
-#include "core/sweep/trials/trial_frame_reader.h"
+#include "core/sweep/trials/trial_output_frame_parser.h"
 
 namespace memtune::sweep {
 
@@ -41,7 +41,8 @@ struct WorkerCoordinator::State {
 // A rank's trial that runs in another memtune process.
 class RemoteRankProcess final : public RankProcess {
  public:
-  RemoteRankProcess(WorkerCoordinator& workers, int rank, int id, RemoteRankLocalOutputPaths to, FileSystem& files)
+  RemoteRankProcess(WorkerCoordinator& workers, int rank, int id, LocalPathsForRemoteRankLogAndCosts to,
+                    FileSystem& files)
       : workers_(workers), rank_(rank), id_(id), to_(std::move(to)), files_(files), reader_({}) {}
   ~RemoteRankProcess() override {
     if (!ended_) end();
@@ -68,7 +69,7 @@ class RemoteRankProcess final : public RankProcess {
 
   TrialAnswer answer() const override {
     if (reader_.answer()) return *reader_.answer();
-    return ProcessFailure{result::Outcome::error, lost_.empty() ? "its answer is invalid" : lost_};
+    return ProcessFailure{result::TrialOutcome::error, lost_.empty() ? "its answer is invalid" : lost_};
   }
 
  private:
@@ -91,21 +92,21 @@ class RemoteRankProcess final : public RankProcess {
 
   WorkerCoordinator& workers_;
   const int rank_, id_;
-  const RemoteRankLocalOutputPaths to_;
+  const LocalPathsForRemoteRankLogAndCosts to_;
   FileSystem& files_;
-  TrialFrameReader reader_;
+  TrialOutputFrameParser reader_;
   bool ended_ = false, told_ = false, others_ = false;
   std::string lost_, costs_;
 };
 
-WorkerCoordinator::WorkerCoordinator(std::vector<WorkerConnection> workers, std::string address, milliseconds timeout,
-                                     bool shares_files)
+WorkerCoordinator::WorkerCoordinator(std::vector<WorkerConnectionAndAddress> workers, std::string address,
+                                     milliseconds timeout, bool shares_files)
     : workers_(std::move(workers)),
       states_(workers_.size()),
       address_(std::move(address)),
       timeout_(timeout),
       shares_files_(shares_files) {
-  for (const WorkerConnection& worker : workers_) worker.connection->set_longest(kAnswerBytes);
+  for (const WorkerConnectionAndAddress& worker : workers_) worker.connection->set_longest(kAnswerBytes);
   listening_ = std::thread([this] { listen(); });
 }
 
@@ -187,7 +188,7 @@ bool WorkerCoordinator::all_have_reference(const std::string& reference) {
   return all;
 }
 
-std::unique_ptr<RankProcess> WorkerCoordinator::start(int rank, json trial, RemoteRankLocalOutputPaths to,
+std::unique_ptr<RankProcess> WorkerCoordinator::start(int rank, json trial, LocalPathsForRemoteRankLogAndCosts to,
                                                       FileSystem& files) {
   trial["start"] = ++trials_;
   send(static_cast<size_t>(rank - 1), trial);

@@ -37,14 +37,14 @@ inline constexpr size_t kRequestBytes = size_t{64} << 20, kAnswerBytes = size_t{
 inline constexpr size_t kCostsBytes = size_t{32} << 20;  // of one trial, in several messages
 
 // A worker, as it introduced itself.
-struct WorkerConnection {
+struct WorkerConnectionAndAddress {
   std::unique_ptr<launch::JsonMessageConnection> connection;
   std::string host;     // for messages
   std::string address;  // numeric, by which it can be reached
 };
 
 // Local files for the output of a remote rank's trial.
-struct RemoteRankLocalOutputPaths {
+struct LocalPathsForRemoteRankLogAndCosts {
   std::filesystem::path log;
   std::filesystem::path costs;  // "": none
 };
@@ -53,8 +53,8 @@ class WorkerCoordinator {
  public:
   // `workers`: ranks 1, 2, ... in this order. `address`: of rank 0, as they see it. `timeout`: timeout for their
   // heartbeats. `shares_files`: all ranks see the same files.
-  WorkerCoordinator(std::vector<WorkerConnection> workers, std::string address, std::chrono::milliseconds timeout,
-                    bool shares_files = false);
+  WorkerCoordinator(std::vector<WorkerConnectionAndAddress> workers, std::string address,
+                    std::chrono::milliseconds timeout, bool shares_files = false);
   // Ends the workers with a failure code if end() was not called.
   ~WorkerCoordinator();
   WorkerCoordinator(const WorkerCoordinator&) = delete;
@@ -71,7 +71,8 @@ class WorkerCoordinator {
 
   // Starts rank `rank`, from 1 on. `trial`: {"kind", "request", "limit_ms", "grace_ms", "fresh"}. The result refers to
   // this object. Its log and costs are written to `to` through `files`, which must outlive the trial.
-  std::unique_ptr<RankProcess> start(int rank, nlohmann::json trial, RemoteRankLocalOutputPaths to, FileSystem& files);
+  std::unique_ptr<RankProcess> start(int rank, nlohmann::json trial, LocalPathsForRemoteRankLogAndCosts to,
+                                     FileSystem& files);
   // Throws Error with the first worker that is lost and why; no trial can run then.
   void check() const;
   // Makes the workers exit with `code`. Only the first call counts.
@@ -91,7 +92,7 @@ class WorkerCoordinator {
   void note_silence(size_t index);
   void heartbeat();
 
-  std::vector<WorkerConnection> workers_;
+  std::vector<WorkerConnectionAndAddress> workers_;
   std::vector<State> states_;
   const std::string address_;
   const std::chrono::milliseconds timeout_;

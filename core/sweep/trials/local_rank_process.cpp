@@ -141,13 +141,13 @@ void LocalRankProcess::signal_group(int signal) const { kill(-pid_, signal); }
 TrialAnswer LocalRankProcess::answer() const {
   if (reader_.answer()) return *reader_.answer();
   const std::string where = describe(reader_.phase());
-  if (stop_ == StopReason::interrupt) return ProcessFailure{result::Outcome::interrupted, "stopped " + where};
+  if (stop_ == StopReason::interrupt) return ProcessFailure{result::TrialOutcome::interrupted, "stopped " + where};
   if (stop_ == StopReason::others)
-    return ProcessFailure{result::Outcome::interrupted, "stopped with the other ranks " + where};
+    return ProcessFailure{result::TrialOutcome::interrupted, "stopped with the other ranks " + where};
   if (stop_ == StopReason::timeout)
-    return ProcessFailure{result::Outcome::timeout, "no end within " + seconds_text(limit_) + ", " + where};
+    return ProcessFailure{result::TrialOutcome::timeout, "no end within " + seconds_text(limit_) + ", " + where};
   if (stop_ == StopReason::memory)
-    return ProcessFailure{result::Outcome::host_oom,
+    return ProcessFailure{result::TrialOutcome::host_oom,
                           "ended " + where + ", because of host memory: " + memory_.reason()};
   std::string details = log_.log_tail();
   if (lacks_symbols(*status_, reader_.phase(), details)) return ReceivedUsageError{kOtherTorch};

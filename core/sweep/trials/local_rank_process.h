@@ -11,7 +11,7 @@
 #include "core/measure/process/host_memory_shortage_detector.h"
 #include "core/measure/process/log.h"
 #include "core/sweep/trials/rank_process.h"
-#include "core/sweep/trials/trial_frame_reader.h"
+#include "core/sweep/trials/trial_output_frame_parser.h"
 #include "core/sweep/trials/trial_process.h"
 
 namespace memtune::sweep {
@@ -44,7 +44,7 @@ class LocalRankProcess final : public RankProcess {
   void begin_stop(StopReason stop, int signal);
   void signal_group(int signal) const;
 
-  TrialFrameReader reader_;
+  TrialOutputFrameParser reader_;
   process::ProcessLog log_;
   FileDescriptor frames_, said_;
   std::optional<int64_t> kills_before_;

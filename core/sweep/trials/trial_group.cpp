@@ -11,7 +11,7 @@
 namespace memtune::sweep {
 namespace {
 
-using result::Outcome;
+using result::TrialOutcome;
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
@@ -22,10 +22,11 @@ constexpr milliseconds kOthersDrainTime{1000};
 
 bool worked(const TrialAnswer& answer) {
   if (std::holds_alternative<result::ResumableTrainingResult>(answer)) return true;
-  if (const auto* saves = std::get_if<result::StateSaveMeasurement>(&answer)) return saves->outcome == Outcome::ok;
-  const auto* measurement = std::get_if<result::Measurement>(&answer);
-  return measurement && (measurement->outcome == Outcome::ok || measurement->outcome == Outcome::mismatch ||
-                         measurement->outcome == Outcome::nan);
+  if (const auto* saves = std::get_if<result::StateSaveModeMeasurement>(&answer))
+    return saves->outcome == TrialOutcome::ok;
+  const auto* measurement = std::get_if<result::TrialMeasurement>(&answer);
+  return measurement && (measurement->outcome == TrialOutcome::ok || measurement->outcome == TrialOutcome::mismatch ||
+                         measurement->outcome == TrialOutcome::nan);
 }
 
 std::string rank_text(size_t rank) { return "rank " + std::to_string(rank); }
@@ -55,7 +56,7 @@ class TrialGroup {
 
   TrialAnswer evaluate() const {
     // A failed save fails on all ranks.
-    if (const auto all = all_of<result::StateSaveMeasurement>()) return result::merge_ranks(*all);
+    if (const auto all = all_of<result::StateSaveModeMeasurement>()) return result::merge_ranks(*all);
     if (!failed_) return of_all();
     for (const size_t rank : order_) {
       const TrialAnswer& answer = *answers_[rank];
@@ -77,15 +78,15 @@ class TrialGroup {
   }
 
   TrialAnswer of_all() const {
-    if (const auto all = all_of<result::Measurement>()) return result::merge_ranks(*all);
+    if (const auto all = all_of<result::TrialMeasurement>()) return result::merge_ranks(*all);
     if (const auto all = all_of<result::ResumableTrainingResult>()) return result::merge_ranks(*all);
-    return ProcessFailure{Outcome::error, "the ranks gave different kinds of answers"};
+    return ProcessFailure{TrialOutcome::error, "the ranks gave different kinds of answers"};
   }
 
   TrialAnswer of_rank(size_t rank, TrialAnswer answer) const {
-    if (auto* measurement = std::get_if<result::Measurement>(&answer))
+    if (auto* measurement = std::get_if<result::TrialMeasurement>(&answer))
       measurement->reason = rank_text(rank) + ": " + measurement->reason;
-    if (auto* saves = std::get_if<result::StateSaveMeasurement>(&answer))
+    if (auto* saves = std::get_if<result::StateSaveModeMeasurement>(&answer))
       saves->reason = rank_text(rank) + ": " + saves->reason;
     if (auto* problem = std::get_if<ReceivedUsageError>(&answer);
         problem && !std::holds_alternative<ReceivedUsageError>(*answers_.front()))
@@ -110,7 +111,7 @@ class TrialGroup {
     reason += waited.empty() ? "the ranks ended" : waited.front();
     if (!phase.name.empty()) reason += ", in phase " + phase.name;
     if (phase.steps > 0) reason += ", step " + std::to_string(phase.step) + " of " + std::to_string(phase.steps);
-    return ProcessFailure{timed_out ? Outcome::timeout : Outcome::error, reason};
+    return ProcessFailure{timed_out ? TrialOutcome::timeout : TrialOutcome::error, reason};
   }
 
   const std::vector<std::unique_ptr<RankProcess>>& trials_;

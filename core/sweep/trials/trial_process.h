@@ -17,9 +17,9 @@
 #include "core/measure/process/end.h"
 #include "core/plan/facts/machine_profile.h"
 #include "core/plan/facts/program_facts.h"
-#include "core/record/measurement/measurement.h"
-#include "core/record/measurement/state_save_measurement.h"
+#include "core/record/measurement/state_save_mode_measurement.h"
 #include "core/record/measurement/training.h"
+#include "core/record/measurement/trial_measurement.h"
 #include "core/record/trace/run_provenance.h"
 
 namespace memtune::sweep {
@@ -47,15 +47,16 @@ struct PeerRankFailure {
 };
 
 // The text that rank 0 published in the store of torchrun's agent.
-struct ReceivedRendezvousText {
+struct RendezvousTextFromTorchrunStore {
   std::string text;
 };
 
 using process::ProcessFailure;  // the process ended without an answer
 
-using TrialAnswer = std::variant<InspectedModel, result::Measurement, result::ResumableTrainingResult,
-                                 result::StateSaveMeasurement, std::vector<ReceivedDoctorCheck>, plan::MachineProfile,
-                                 ReceivedUsageError, PeerRankFailure, ReceivedRendezvousText, ProcessFailure>;
+using TrialAnswer =
+    std::variant<InspectedModel, result::TrialMeasurement, result::ResumableTrainingResult,
+                 result::StateSaveModeMeasurement, std::vector<ReceivedDoctorCheck>, plan::MachineProfile,
+                 ReceivedUsageError, PeerRankFailure, RendezvousTextFromTorchrunStore, ProcessFailure>;
 
 class PrestartedTrialProcess;
 

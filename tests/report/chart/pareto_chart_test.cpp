@@ -48,7 +48,7 @@ TEST_CASE("a trial that is far slower does not flatten the others unless it is r
   ParetoPlot plot = result::pareto_plot_of(report.rows, report.budget_bytes);
   CHECK(plot.points.back().beyond);
   CHECK(plot.most_time < 400);
-  for (result::TrialRow& row : report.rows) row.recommended = false;
+  for (result::TrialResultRow& row : report.rows) row.recommended = false;
   report.rows[2].recommended = true;
   plot = result::pareto_plot_of(report.rows, report.budget_bytes);
   CHECK_FALSE(plot.points.back().beyond);
@@ -68,7 +68,7 @@ TEST_CASE("with a batch axis times are per sample and every batch has a front") 
 
 TEST_CASE("no chart is drawn if no trial worked") {
   Report report;
-  report.rows.push_back(report::failed("none", result::Outcome::crash, ""));
+  report.rows.push_back(report::failed("none", result::TrialOutcome::crash, ""));
   CHECK(result::pareto_plot_of(report.rows, report.budget_bytes).points.empty());
   CHECK(report::pareto_chart(report) == "");
   CHECK(report::step_chart(report) == "");
@@ -163,7 +163,7 @@ TEST_CASE("the frontier counts per sample if the plot does") {
   report.rows[3].batch = 8;
   report.frontiers = {{4, {}, {{320, 10 * kGiB}, {275, 20 * kGiB}}}};
   const auto plot = result::pareto_plot_of(report.rows, 0, report.frontiers);
-  const result::WorkNormalizedTrialComparator ranking{std::span<const result::TrialRow>(report.rows)};
+  const result::WorkNormalizedTrialComparator ranking{std::span<const result::TrialResultRow>(report.rows)};
   REQUIRE(plot.frontiers.size() == 1);
   CHECK(plot.frontiers[0][1].time == doctest::Approx(ranking.time(report.rows[4])));
 }

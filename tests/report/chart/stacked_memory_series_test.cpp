@@ -25,7 +25,7 @@ trace::Trace two_owners() {
 
 std::vector<std::string> owners_of(const StackedMemorySeries& stack) {
   std::vector<std::string> owners;
-  for (const report::MemoryBand& band : stack.bands) owners.push_back(band.owner.name);
+  for (const report::MemoryOwnerBand& band : stack.bands) owners.push_back(band.owner.name);
   return owners;
 }
 

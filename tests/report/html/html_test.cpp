@@ -51,7 +51,7 @@ TEST_CASE("a name from a user or a model cannot become markup") {
   report.notes = {nasty};
   report.recommendation.reason = nasty;
   report.findings.push_back({findings::Severity::problem, "rule", nasty, nasty, 0, 0, 0, {}});
-  for (result::TrialRow& row : report.rows) row.measurement.strategy = row.measurement.reason = nasty;
+  for (result::TrialResultRow& row : report.rows) row.measurement.strategy = row.measurement.reason = nasty;
   trace::Trace trace = test::made_up_trace("mixed", 2, 1);
   trace.owners[0].name = trace.names[0] = nasty;
   const std::vector<report::TracedTrial> traced = {{&report.rows[1], &trace}};
@@ -154,7 +154,7 @@ TEST_CASE("the caption of a memory curve names the largest tensors at its peak")
 TEST_CASE("the page has the figures of each rank in a folded section") {
   Report report = report::sample_report();
   CHECK(html(report, {}).find("Each rank") == std::string::npos);
-  auto chosen = std::ranges::find_if(report.rows, &result::TrialRow::recommended);
+  auto chosen = std::ranges::find_if(report.rows, &result::TrialResultRow::recommended);
   chosen->measurement.ranks = {{0, result::summarize({240}), {report::kGiB, 0, 0}, 3.5, {}},
                                {1, result::summarize({250}), {2 * report::kGiB, 0, 0}, 4.5, {}}};
   const std::string page = html(report, {});

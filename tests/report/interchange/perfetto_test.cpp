@@ -95,7 +95,7 @@ TEST_CASE("each rank of a trace has its own process and its own steps") {
   for (const int rank : {0, 1}) {
     const uint32_t track = trace.track({trace::TrackRole::steps, -1, rank});
     trace.events.push_back({EventKind::region, track, 0, 0, 10, 0, 0});
-    trace.events.back().region.kind = trace::RegionLevel::step;
+    trace.events.back().region.kind = trace::TraceRegionLevel::step;
   }
   const std::vector<json> steps = records(trace, "X");
   REQUIRE(steps.size() == 2);
@@ -181,7 +181,7 @@ TEST_CASE("moments are instant events and steps are numbered") {
                                   {EventKind::region, 1, 1, 0, 10, 0, 0},
                                   {EventKind::region, 1, 1, 10, 20, 0, 0}});
   trace.tracks.push_back({trace::TrackRole::steps});
-  for (size_t step : {1, 2}) trace.events[step].region.kind = trace::RegionLevel::step;
+  for (size_t step : {1, 2}) trace.events[step].region.kind = trace::TraceRegionLevel::step;
   trace.names.push_back("step");
   std::vector<json> moments = records(trace, "i");
   REQUIRE(moments.size() == 1);

@@ -32,14 +32,14 @@ TEST_CASE("a CSV line has as many fields as the header") {
 
 TEST_CASE("CSV quotes commas and quotes and line feeds") {
   Report report;
-  report.rows = {failed("checkpoint:full,inputs=host", memtune::result::Outcome::error, "said \"no\"\nand left")};
+  report.rows = {failed("checkpoint:full,inputs=host", memtune::result::TrialOutcome::error, "said \"no\"\nand left")};
   CHECK(csv(report).find("\n\"checkpoint:full,inputs=host\",,,error,\"said \"\"no\"\"\nand left\",,,,false,") !=
         std::string::npos);
 }
 
 TEST_CASE("CSV leaves figures of a failed trial empty instead of zero") {
   Report report;
-  report.rows = {failed("none", memtune::result::Outcome::device_oom, "x")};
+  report.rows = {failed("none", memtune::result::TrialOutcome::device_oom, "x")};
   CHECK(line(report, 1) == "none,,,device_oom,x,,,,false,,,,,,,,,,,,,,,,,,,,,,,,false,false,,false,,,,,,,");
 }
 
@@ -58,9 +58,9 @@ TEST_CASE("each CSV line has its origin so that lines of several sweeps fit one 
 
 TEST_CASE("CSV neutralizes spreadsheet formulas and terminal escapes") {
   Report report;
-  report.rows = {failed("=HYPERLINK(1)", memtune::result::Outcome::error, "\x1b[31m@x")};
+  report.rows = {failed("=HYPERLINK(1)", memtune::result::TrialOutcome::error, "\x1b[31m@x")};
   CHECK(line(report, 1).starts_with("'=HYPERLINK(1),,,error,\xEF\xBF\xBD[31m@x,"));
-  report.rows = {failed("none", memtune::result::Outcome::error, "-2+3")};
+  report.rows = {failed("none", memtune::result::TrialOutcome::error, "-2+3")};
   CHECK(line(report, 1).starts_with("none,,,error,'-2+3,"));
 }
 

@@ -5,14 +5,14 @@
 
 #include "core/answer/report/text/diff_text.h"
 #include "core/answer/report/text/json.h"
-#include "core/answer/result/diff_limit.h"
+#include "core/answer/result/sweep_regression_limit.h"
 #include "core/base/error.h"
 #include "tests/report/sample.h"
 
 namespace memtune::diff_test {
 
 using namespace memtune::report;
-using memtune::result::DiffLimit;
+using memtune::result::SweepRegressionLimit;
 using nlohmann::json;
 
 namespace {
@@ -24,7 +24,7 @@ Report two(double ms, int64_t peak) {
 }
 
 bool breaks(const std::string& limit, const Report& a, const Report& b) {
-  return !DiffLimit(limit).broken_by(diff(a.rows, b.rows)).empty();
+  return !SweepRegressionLimit(limit).broken_by(diff(a.rows, b.rows)).empty();
 }
 
 }  // namespace
@@ -46,7 +46,7 @@ TEST_CASE("the diff table shows both figures and the change and marks possible n
   a.rows[1].measurement.transfer = {kGiB, kGiB, 0, 0, 0.98, 0.7, 50, 50, 55, 55};
   b.rows[1].measurement.transfer = {kGiB, kGiB, 0, 0, 0.5, 9, 50, 50, 55, 55};
   b.rows[1].measurement.loss = {10.25};
-  b.rows.push_back(failed("checkpoint:op", memtune::result::Outcome::crash, "signal 11"));
+  b.rows.push_back(failed("checkpoint:op", memtune::result::TrialOutcome::crash, "signal 11"));
   a.rows.push_back(worked("checkpoint:op", 150, 0, 20 * kGiB));
   CHECK(diff_table(diff(a.rows, b.rows)) ==
         " strategy        step ms                peak GiB              hidden %\n"
@@ -100,7 +100,7 @@ TEST_CASE("limits hold up to their bound in percent and in absolute amounts") {
   CHECK_FALSE(breaks("peak>+2%", b, a));
   CHECK(breaks("step<-4%", b, a));
   CHECK_FALSE(breaks("step<-5%", b, a));
-  CHECK(DiffLimit("step>+2%").broken_by(diff(a.rows, b.rows)) ==
+  CHECK(SweepRegressionLimit("step>+2%").broken_by(diff(a.rows, b.rows)) ==
         std::vector<std::string>{"offload:stream: step +5.0 %, limit step>+2%"});
 }
 
@@ -117,7 +117,7 @@ TEST_CASE("hidden limits count in points and exposed time after zero exceeds any
 
 TEST_CASE("a failed trial exceeds no limit but counts as broken") {
   Report a = two(200, kGiB), b = two(200, kGiB);
-  b.rows[1] = failed("offload:stream", memtune::result::Outcome::crash, "");
+  b.rows[1] = failed("offload:stream", memtune::result::TrialOutcome::crash, "");
   CHECK_FALSE(diff(a.rows, b.rows)[1].worked_in_both());
   CHECK_FALSE(breaks("peak>+1%", a, b));
   CHECK(diff(a.rows, b.rows)[1].broke());
@@ -129,7 +129,7 @@ TEST_CASE("a failed trial exceeds no limit but counts as broken") {
 TEST_CASE("an invalid limit is refused") {
   for (const char* text : {"", "peak", "peak>2", "peek>2%", "peak=2%", "step>2GiB", "hidden<5ms", "peak>2%%"}) {
     CAPTURE(text);
-    CHECK_THROWS_AS(DiffLimit{text}, memtune::UsageError);
+    CHECK_THROWS_AS(SweepRegressionLimit{text}, memtune::UsageError);
   }
 }
 
@@ -144,7 +144,7 @@ TEST_CASE("untrusted names and reasons cannot control a terminal and stay on one
   const std::string evil = "a\x1b]0;pwned\x07\nmemtune: b";
   Report a = two(200, 10 * kGiB);
   a.rows[0].measurement.strategy = evil;
-  a.rows.push_back(failed(evil + "2", memtune::result::Outcome::error, evil));
+  a.rows.push_back(failed(evil + "2", memtune::result::TrialOutcome::error, evil));
   Report b = a;
   b.rows.back() = worked(evil + "2", 100, 1, kGiB);
   const std::string table = diff_table(diff(a.rows, b.rows)), json = diff_json(diff(a.rows, b.rows));
@@ -153,7 +153,7 @@ TEST_CASE("untrusted names and reasons cannot control a terminal and stay on one
     CHECK(text.find('\x1b') == std::string::npos);
     CHECK(text.find("\nmemtune:") == std::string::npos);
   }
-  for (const std::string& line : DiffLimit("peak>+0%").broken_by(diff(b.rows, a.rows)))
+  for (const std::string& line : SweepRegressionLimit("peak>+0%").broken_by(diff(b.rows, a.rows)))
     CHECK(line.find('\n') == std::string::npos);
 }
 

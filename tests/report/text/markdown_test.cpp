@@ -70,7 +70,7 @@ memtune 0.1.0
 TEST_CASE("the recommendation shows the table's ratio which comes from rounds") {
   Report report = report::sample_report();
   for (const double base_ms : {200.0, 220.0}) {
-    result::SweepRoundMeasurement round;
+    result::TrialRoundTimesAndMachineLoad round;
     round.base = "none";
     round.base_ms = base_ms;
     round.step_ms.median = 1.5 * base_ms;

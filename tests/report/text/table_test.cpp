@@ -112,7 +112,7 @@ TEST_CASE("no table line is wider than the terminal") {
 TEST_CASE("a name adds no line to the table and reverses no text") {
   const auto with = [](const std::string& end) {
     Report report = sample_report();
-    for (result::TrialRow& row : report.rows) row.measurement.strategy += end;
+    for (result::TrialResultRow& row : report.rows) row.measurement.strategy += end;
     return table(report, {false, 200});
   };
   const auto lines = [](const std::string& text) { return std::count(text.begin(), text.end(), '\n'); };
@@ -154,7 +154,7 @@ TEST_CASE("more memory than the reference is shown as a plus") {
 
 TEST_CASE("tokens per second replace samples if every trial has them") {
   Report report = sample_report();
-  for (memtune::result::TrialRow& row : report.rows)
+  for (memtune::result::TrialResultRow& row : report.rows)
     row.measurement.tokens_per_s = row.measurement.samples_per_s * 4096;
   CHECK(has(table(report, {false, 140}), "  tokens/s  "));
   report.rows[3].measurement.tokens_per_s = 0;
@@ -192,8 +192,8 @@ TEST_CASE("the table says that nothing fits") {
 
 TEST_CASE("trials that all failed are listed with their reasons") {
   Report report;
-  report.rows = {failed("none", memtune::result::Outcome::crash, "signal 11 in warmup"),
-                 failed("checkpoint:full", memtune::result::Outcome::timeout, "")};
+  report.rows = {failed("none", memtune::result::TrialOutcome::crash, "signal 11 in warmup"),
+                 failed("checkpoint:full", memtune::result::TrialOutcome::timeout, "")};
   CHECK(table(report) ==
         " ✗ none             crash: signal 11 in warmup\n"
         " ✗ checkpoint:full  timeout\n");
@@ -262,7 +262,8 @@ TEST_CASE("an empty report says so") { CHECK(table(Report{}) == " no trials\n");
 
 TEST_CASE("gradients of a single trial are not compared and not called the reference") {
   Report report = report::sample_report();
-  std::erase_if(report.rows, [&](const result::TrialRow& row) { return row.measurement.strategy != report.reference; });
+  std::erase_if(report.rows,
+                [&](const result::TrialResultRow& row) { return row.measurement.strategy != report.reference; });
   REQUIRE(report.rows.size() == 1);
   const std::string text = report::table(report, {false, 120});
   CHECK(text.find("not compared") != std::string::npos);

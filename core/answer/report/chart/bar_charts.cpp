@@ -13,16 +13,16 @@
 namespace memtune::report {
 namespace {
 
-using result::Measurement;
-using result::TransferStats;
-using result::TrialRow;
+using result::StepHostDeviceCopyStats;
+using result::TrialMeasurement;
+using result::TrialResultRow;
 
 constexpr double kRow = 24, kBar = 12, kTop = 28, kLabels = 216;
 constexpr int kLabelCharacters = 30;
 
-std::vector<const TrialRow*> rows_with(const Report& report, bool (*wanted)(const Measurement&)) {
-  std::vector<const TrialRow*> rows;
-  for (const TrialRow* row : ranked(report.rows)) {
+std::vector<const TrialResultRow*> rows_with(const Report& report, bool (*wanted)(const TrialMeasurement&)) {
+  std::vector<const TrialResultRow*> rows;
+  for (const TrialResultRow* row : ranked(report.rows)) {
     if (worked(*row) && wanted(row->measurement)) rows.push_back(row);
   }
   return rows;
@@ -34,7 +34,7 @@ PlotAreaRect frame_for(size_t rows, double left, double right) {
 
 double middle_of(size_t row) { return kTop + kRow * (static_cast<double>(row) + 0.5); }
 
-void put_names(SvgWriter& svg, const std::vector<const TrialRow*>& rows) {
+void put_names(SvgWriter& svg, const std::vector<const TrialResultRow*>& rows) {
   for (size_t i = 0; i < rows.size(); ++i) {
     svg.text({kLabels - 8, middle_of(i) + 4}, shorten(label(*rows[i]), kLabelCharacters), TextAnchor::end,
              rows[i]->recommended ? "label strong" : "label");
@@ -42,9 +42,9 @@ void put_names(SvgWriter& svg, const std::vector<const TrialRow*>& rows) {
 }
 
 // Upper end of the axis. Bars over twice the median are cut, because they would flatten the others.
-double longest_bar(const std::vector<const TrialRow*>& rows) {
+double longest_bar(const std::vector<const TrialResultRow*>& rows) {
   std::vector<double> times;
-  for (const TrialRow* row : rows)
+  for (const TrialResultRow* row : rows)
     times.push_back(std::max({row->measurement.step_ms.high, row->measurement.step_ms.median, 1e-9}));
   const double limit = 2 * upper_median(times);
   double longest = 0;
@@ -53,7 +53,7 @@ double longest_bar(const std::vector<const TrialRow*>& rows) {
   return longest * 1.02;
 }
 
-void put_step(SvgWriter& svg, const AxisScale& x, double middle, const TrialRow& row) {
+void put_step(SvgWriter& svg, const AxisScale& x, double middle, const TrialResultRow& row) {
   const result::StepTimeStats& time = row.measurement.step_ms;
   const bool cut = time.median > x.high;
   const double end = x(std::min(time.median, x.high));
@@ -70,7 +70,7 @@ void put_step(SvgWriter& svg, const AxisScale& x, double middle, const TrialRow&
 }
 
 // Time per step in which copies ran. If all of it was hidden, it is estimated from bytes and rates.
-double copy_ms(const TransferStats& t) {
+double copy_ms(const StepHostDeviceCopyStats& t) {
   if (t.hidden < 0.999) return t.exposed_ms / (1 - t.hidden);
   const auto ms = [](int64_t bytes, double gb_per_s) {
     return gb_per_s > 0 ? static_cast<double>(bytes) / gb_per_s / 1e6 : 0;
@@ -78,14 +78,14 @@ double copy_ms(const TransferStats& t) {
   return std::max(ms(t.out_bytes, t.out_gb_per_s), ms(t.in_bytes, t.in_gb_per_s));
 }
 
-void put_copy_time(SvgWriter& svg, const AxisScale& x, double middle, const TransferStats& t) {
+void put_copy_time(SvgWriter& svg, const AxisScale& x, double middle, const StepHostDeviceCopyStats& t) {
   const double hidden_ms = std::max(0.0, copy_ms(t) - t.exposed_ms);
   svg.bar({x.from, middle - kBar / 2}, x(hidden_ms) - x.from, kBar, "s2", "hidden " + fixed(hidden_ms, 1) + " ms");
   svg.bar({x(hidden_ms), middle - kBar / 2}, x(t.exposed_ms) - x.from, kBar, "s5",
           "exposed " + fixed(t.exposed_ms, 1) + " ms");
 }
 
-void put_bytes(SvgWriter& svg, const AxisScale& x, double middle, const TransferStats& t) {
+void put_bytes(SvgWriter& svg, const AxisScale& x, double middle, const StepHostDeviceCopyStats& t) {
   const struct {
     int64_t bytes;
     const char *style, *name;
@@ -104,7 +104,7 @@ void put_bytes(SvgWriter& svg, const AxisScale& x, double middle, const Transfer
 }  // namespace
 
 std::string step_chart(const Report& report) {
-  const auto rows = rows_with(report, [](const Measurement& m) { return m.step_ms.median > 0; });
+  const auto rows = rows_with(report, [](const TrialMeasurement& m) { return m.step_ms.median > 0; });
   if (rows.empty()) return "";
   const PlotAreaRect frame = frame_for(rows.size(), kLabels, kChartWidth - 108);
   SvgWriter svg(kChartWidth, static_cast<int>(frame.bottom) + 42, "Step time of every trial");
@@ -117,12 +117,12 @@ std::string step_chart(const Report& report) {
 
 std::string overlap_chart(const Report& report) {
   const auto rows =
-      rows_with(report, [](const Measurement& m) { return m.transfer.out_bytes + m.transfer.in_bytes > 0; });
+      rows_with(report, [](const TrialMeasurement& m) { return m.transfer.out_bytes + m.transfer.in_bytes > 0; });
   if (rows.empty()) return "";
   double most_ms = 0, most_bytes = 0;
   bool disk = false;
-  for (const TrialRow* row : rows) {
-    const TransferStats& t = row->measurement.transfer;
+  for (const TrialResultRow* row : rows) {
+    const StepHostDeviceCopyStats& t = row->measurement.transfer;
     most_ms = std::max(most_ms, copy_ms(t));
     most_bytes = std::max(most_bytes, static_cast<double>(std::max(t.out_bytes, t.in_bytes)));
     disk |= t.disk_write_bytes + t.disk_read_bytes > 0;

@@ -33,7 +33,7 @@ const char* style_of(MemoryOwnerKind kind) {
 }
 
 // "layers.3" -> "layers": texts add up all blocks.
-std::string family(const MemoryBand& band) {
+std::string family(const MemoryOwnerBand& band) {
   const std::string name = trace::family(band.owner);
   if (band.owner.kind != MemoryOwnerKind::block) return name;
   const std::string shared = name.substr(0, name.find_last_not_of("*.") + 1);
@@ -44,7 +44,7 @@ std::string family(const MemoryBand& band) {
 std::vector<LegendEntry> legend_of(const StackedMemorySeries& stack) {
   std::vector<LegendEntry> entries;
   std::map<std::string, std::pair<size_t, std::string>> blocks;  // index of its entry, name of its first block
-  for (const MemoryBand& band : stack.bands) {
+  for (const MemoryOwnerBand& band : stack.bands) {
     const auto found = blocks.find(family(band));
     if (band.owner.kind == MemoryOwnerKind::block && found != blocks.end()) {
       entries[found->second.first].text = found->second.second + " to " + band.owner.name;
@@ -98,7 +98,7 @@ class MemoryChart {
     return points;
   }
 
-  void put_band(const MemoryBand& band, size_t index, std::vector<int64_t>& below) {
+  void put_band(const MemoryOwnerBand& band, size_t index, std::vector<int64_t>& below) {
     std::vector<Point> outline = steps(below);
     for (size_t i = 0; i < below.size(); ++i) below[i] += band.bytes[i];
     const std::vector<Point> upper = steps(below);
@@ -160,7 +160,7 @@ std::string tensors_text(const trace::Trace& trace) {
   const StackedMemorySeries stack = stack_memory(trace, 1);
   std::vector<std::string> parts;
   if (stack.empty()) return "";
-  for (const trace::ResidentActivationGroup& held : trace::held_values(trace, stack.peak_ns)) {
+  for (const trace::ResidentActivationTotalsOfOp& held : trace::held_values(trace, stack.peak_ns)) {
     if (parts.size() == kMaxTensors) break;
     const std::string count = held.count > 1 ? " (" + std::to_string(held.count) + ")" : "";
     parts.push_back(held.name + count + " " + format_bytes(held.bytes));

@@ -26,7 +26,7 @@ class Stacker {
     stack_.bands.resize(order_.size() + 1);
     for (size_t i = 0; i < order_.size(); ++i) stack_.bands[i].owner = trace.owners[order_[i]];
     stack_.bands.back().owner = {trace::MemoryOwnerKind::work_space, "work space"};
-    for (MemoryBand& band : stack_.bands) band.bytes.resize(stack_.total.size());
+    for (MemoryOwnerBand& band : stack_.bands) band.bytes.resize(stack_.total.size());
     stack_.at_peak.resize(stack_.bands.size());
   }
 

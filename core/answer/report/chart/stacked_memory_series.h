@@ -9,14 +9,14 @@
 
 namespace memtune::report {
 
-struct MemoryBand {
+struct MemoryOwnerBand {
   trace::MemoryOwner owner;    // of Trace::owners, or work space
   std::vector<int64_t> bytes;  // one per column
 };
 
 struct StackedMemorySeries {
-  std::vector<MemoryBand> bands;  // bottom up, without bands that are always 0
-  std::vector<int64_t> total;     // one per column
+  std::vector<MemoryOwnerBand> bands;  // bottom up, without bands that are always 0
+  std::vector<int64_t> total;          // one per column
   int64_t start_ns = 0, end_ns = 0;
   int64_t peak_ns = 0, peak_bytes = 0;
   std::vector<int64_t> at_peak;  // one per band

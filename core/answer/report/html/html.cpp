@@ -27,7 +27,7 @@
 namespace memtune::report {
 namespace {
 
-using result::TrialRow;
+using result::TrialResultRow;
 
 const char* class_of(TextStyle paint) {
   static constexpr const char* kClasses[] = {"", "strong", "dim", "good", "bad", "doubtful"};  // in the order of Paint
@@ -93,7 +93,7 @@ class Page {
     if (said.head.empty()) return;
     open_section(said.head, said.good ? "advice" : "advice none");
     text_ += "<p>" + escape(said.text) + "</p>\n";
-    for (const SettingsOrPlanAlternative& alternative : alternatives(report_))
+    for (const BestTrainerSettingsOrPythonPlan& alternative : alternatives(report_))
       text_ += "<p><b>" + escape(alternative.head) + ":</b> " + escape(alternative.text) + "</p>\n";
     if (const std::string gained = gain_text(report_); !gained.empty())
       text_ += "<p><b>Gained:</b> " + escape(gained) + "</p>\n";
@@ -101,19 +101,19 @@ class Page {
       text_ += "<p><b>More memory:</b> " + escape(more) + "</p>\n";
     if (const std::string told = predictions_text(report_); !told.empty())
       text_ += "<p><b>Predicted:</b> " + escape(told) + "</p>\n";
-    for (const TrialRow& row : report_.rows) {
+    for (const TrialResultRow& row : report_.rows) {
       if (row.recommended) put_figures(row);
     }
     close_section();
   }
 
-  void put_figures(const TrialRow& row) {
-    const result::Measurement& m = row.measurement;
+  void put_figures(const TrialResultRow& row) {
+    const result::TrialMeasurement& m = row.measurement;
     text_ += "<div class=\"figures\">";
     put_figure(fixed(m.step_ms.median, 1) + " ms", "a step");
     put_figure(format_bytes(m.peak_bytes.allocated), m.peak_bytes.device > 0 ? "peak allocated" : "at the peak");
     if (m.peak_bytes.device > 0) put_figure(format_bytes(m.peak_bytes.device), "on the device");
-    const TrialRow* base = reference_row(report_, row);
+    const TrialResultRow* base = reference_row(report_, row);
     if (base && base != &row && base->measurement.step_ms.median > 0 && base->measurement.peak_bytes.allocated > 0) {
       const std::string of = "of " + report_.reference;
       put_figure(fixed(result::WorkNormalizedTrialComparator(report_.rows).ratio(row, *base).value, 2) + " ×",
@@ -133,15 +133,15 @@ class Page {
 
   void put_table() {
     open_section("Trials");
-    std::vector<const TrialRow*> fine, failed;
-    for (const TrialRow* row : ranked(report_.rows)) (worked(*row) ? fine : failed).push_back(row);
+    std::vector<const TrialResultRow*> fine, failed;
+    for (const TrialResultRow* row : ranked(report_.rows)) (worked(*row) ? fine : failed).push_back(row);
     if (fine.empty() && failed.empty()) text_ += "<p>There are no trials.</p>\n";
     if (!fine.empty()) put_worked(fine);
     if (!failed.empty()) put_failed(failed);
     close_section();
   }
 
-  void put_worked(const std::vector<const TrialRow*>& rows) {
+  void put_worked(const std::vector<const TrialResultRow*>& rows) {
     const std::vector<TableColumn> columns = make_columns(report_, rows);
     put_columns(columns, rows);
     if (const std::vector<std::string> parts = legend(report_); !parts.empty())
@@ -152,7 +152,7 @@ class Page {
 
   // Collapsed by default: there may be many ranks.
   void put_ranks() {
-    const TrialRow* row = rank_row(report_);
+    const TrialResultRow* row = rank_row(report_);
     if (!row) return;
     text_ += "<details><summary>Each rank of " + escape(row->measurement.strategy) + "</summary>\n";
     put_columns(rank_columns(report_), {});
@@ -160,7 +160,7 @@ class Page {
   }
 
   // `rows`: the trials of the cells; empty if the cells are not trials.
-  void put_columns(const std::vector<TableColumn>& columns, const std::vector<const TrialRow*>& rows) {
+  void put_columns(const std::vector<TableColumn>& columns, const std::vector<const TrialResultRow*>& rows) {
     text_ += "<div class=\"wide\"><table class=\"trials\">\n<thead><tr>";
     for (const TableColumn& column : columns)
       text_ += std::string("<th") + (column.words ? " class=\"words\"" : "") +
@@ -187,20 +187,20 @@ class Page {
              (words ? breakable(cell.text) : escape(cell.text)) + "</td>";
   }
 
-  void put_failed(const std::vector<const TrialRow*>& rows) {
+  void put_failed(const std::vector<const TrialResultRow*>& rows) {
     text_ += "<h3 style=\"margin-top:16px\">Did not work</h3>\n<div class=\"wide\"><table>\n";
-    for (const TrialRow* row : rows)
+    for (const TrialResultRow* row : rows)
       text_ += "<tr><td class=\"words bad\">✗ " + breakable(row->measurement.strategy) + "</td><td class=\"reason\">" +
                escape(failure_text(*row)) + why(*row) + "</td></tr>\n";
     text_ += "</table></div>\n";
   }
 
-  static std::string why(const TrialRow& row) {
+  static std::string why(const TrialResultRow& row) {
     return row.measurement.oom ? "<p><b>Why:</b> " + escape(oom_text(*row.measurement.oom)) + "</p>" : "";
   }
 
   void put_saving() {
-    const TrialRow* row = saving_row(report_);
+    const TrialResultRow* row = saving_row(report_);
     if (!row) return;
     open_section("Saving the training's state");
     const std::string advice = saving_advice(*row, report_.mtbf_s);

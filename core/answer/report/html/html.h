@@ -13,7 +13,7 @@ namespace memtune::report {
 
 // A trial whose memory is shown over time. The caller owns row and trace; they outlive the call.
 struct TracedTrial {
-  const result::TrialRow* row = nullptr;
+  const result::TrialResultRow* row = nullptr;
   const trace::Trace* trace = nullptr;                      // nullptr: the page has no memory chart of the trial
   std::vector<result::MemoryOfCallPath> memory_paths = {};  // of a command's step; empty: not known
 };

@@ -76,7 +76,7 @@ class SavedNames {
 
   std::string name(const trace::MemoryOwner& owner, int64_t bytes, int64_t time_ns) {
     for (; next_ < saves_.size() && saves_[next_]->start_ns <= time_ns; ++next_) {
-      const trace::TracedActivation& value = trace_.value(saves_[next_]->value);
+      const trace::TracedActivationPlacement& value = trace_.value(saves_[next_]->value);
       latest_[{value.block, value.bytes}] = &value;
     }
     const auto found = owner.kind == trace::MemoryOwnerKind::block ? latest_.find({owner.block, bytes}) : latest_.end();
@@ -87,7 +87,7 @@ class SavedNames {
   const trace::Trace& trace_;
   std::vector<const trace::TraceEvent*> saves_;
   size_t next_ = 0;
-  std::map<std::pair<int32_t, int64_t>, const trace::TracedActivation*> latest_;
+  std::map<std::pair<int32_t, int64_t>, const trace::TracedActivationPlacement*> latest_;
 };
 
 class Snapshot {

@@ -160,7 +160,7 @@ class Writer {
   }
 
   void put_event(const trace::TraceEvent& event, int thread, int64_t stream) {
-    const bool step = event.region.kind == trace::RegionLevel::step;
+    const bool step = event.region.kind == trace::TraceRegionLevel::step;
     const std::string name =
         step ? "step #" + std::to_string(steps_[trace_.tracks[event.track].rank]++) : slice_name(trace_, event);
     const std::string what = R"("cat":")" + std::string(slice_category(event)) + R"(","name":)" + quoted(name) + "," +

@@ -37,7 +37,7 @@ class Arguments {
   std::string text_;
 };
 
-void put_value(const trace::TracedActivation& value, Arguments& arguments) {
+void put_value(const trace::TracedActivationPlacement& value, Arguments& arguments) {
   arguments.put("value", quoted(value.name));
   arguments.put("placement", quoted(value.placement));
   if (!value.region.empty()) arguments.put("region", quoted(value.region));

@@ -15,31 +15,32 @@ namespace memtune::report {
 namespace {
 
 using result::kNothing;
-using result::MetricColumn;
+using result::MetricColumnFormatter;
 using result::TrialPrediction;
-using result::TrialRow;
+using result::TrialResultRow;
 
 class Columns {
  public:
-  Columns(const Report& report, std::span<const TrialRow* const> rows) : report_(report), rows_(rows), ranking_(rows) {}
+  Columns(const Report& report, std::span<const TrialResultRow* const> rows)
+      : report_(report), rows_(rows), ranking_(rows) {}
 
   std::vector<TableColumn> make() {
-    add(" ", TableColumn::kAlways, true, [](const TrialRow& row) {
+    add(" ", TableColumn::kAlways, true, [](const TrialResultRow& row) {
       return row.recommended ? TableCell{"*", TextStyle::good}
              : row.pareto    ? TableCell{"•", TextStyle::bold}
                              : TableCell{""};
     });
-    add("strategy", TableColumn::kAlways, true, [](const TrialRow& row) {
+    add("strategy", TableColumn::kAlways, true, [](const TrialResultRow& row) {
       const TextStyle paint = has_ineffective_part(row.measurement) ? TextStyle::dim : TextStyle::plain;
       return TableCell{display_name(row), row.recommended ? TextStyle::good : paint};
     });
     auto axis = [](std::optional<int64_t> value) { return TableCell{value ? std::to_string(*value) : kNothing}; };
-    add("batch", TableColumn::kAlways, false, [&](const TrialRow& row) {
+    add("batch", TableColumn::kAlways, false, [&](const TrialResultRow& row) {
       TableCell cell = axis(row.batch);
       if (row.passes > 1) cell.text += " × " + std::to_string(row.passes);
       return cell;
     });
-    add("seq", TableColumn::kAlways, false, [&](const TrialRow& row) { return axis(row.sequence); });
+    add("seq", TableColumn::kAlways, false, [&](const TrialResultRow& row) { return axis(row.sequence); });
     add_time();
     add_memory();
     add_figure(result::metric("hidden"), 4, "share of copy time that overlapped compute");
@@ -58,14 +59,14 @@ class Columns {
  private:
   void add_gradients() {
     add(
-        "gradients", 6, true, [&](const TrialRow& row) { return gradients(row); },
+        "gradients", 6, true, [&](const TrialResultRow& row) { return gradients(row); },
         "compared with those of " + report_.reference + " before anything was timed; ≈ the largest difference, if " +
             report_.reference + "'s own runs differ as much");
   }
 
   void add_losses() {
     add(
-        "losses", 6, true, [&](const TrialRow& row) { return losses(row); },
+        "losses", 6, true, [&](const TrialResultRow& row) { return losses(row); },
         "of the first steps, compared with those of " + report_.reference +
             "; ≈ differences within rounding and the noise between its own runs");
   }
@@ -73,35 +74,35 @@ class Columns {
   template <typename Make>
   void add(std::string head, int importance, bool words, Make make, std::string meaning = "") {
     TableColumn column{std::move(head), importance, words, {}, columns_.size() < 2 ? 1 : 2, std::move(meaning)};
-    for (const TrialRow* row : rows_) column.cells.push_back(make(*row));
+    for (const TrialResultRow* row : rows_) column.cells.push_back(make(*row));
     auto known = [](const TableCell& cell) { return cell.text != kNothing; };
     if (std::any_of(column.cells.begin(), column.cells.end(), known)) columns_.push_back(std::move(column));
   }
 
   void add_figure(const result::MetricDefinition& metric, int importance, const char* meaning = "") {
-    const MetricColumn column(metric, rows_);
+    const MetricColumnFormatter column(metric, rows_);
     add(
-        column.head(), importance, false, [&](const TrialRow& row) { return TableCell{column.text(row.measurement)}; },
-        meaning);
+        column.head(), importance, false,
+        [&](const TrialResultRow& row) { return TableCell{column.text(row.measurement)}; }, meaning);
   }
 
   void add_time() {
-    const MetricColumn step(result::metric("step_ms"), rows_);
-    auto half_interval = [&](const TrialRow& row) {
+    const MetricColumnFormatter step(result::metric("step_ms"), rows_);
+    auto half_interval = [&](const TrialResultRow& row) {
       return step.text((row.measurement.step_ms.high - row.measurement.step_ms.low) / 2);
     };
     int width = 0;
-    for (const TrialRow* row : rows_) width = std::max(width, display_width(half_interval(*row)));
+    for (const TrialResultRow* row : rows_) width = std::max(width, display_width(half_interval(*row)));
     add(
         step.head(), TableColumn::kAlways, false,
-        [&](const TrialRow& row) {
+        [&](const TrialResultRow& row) {
           return TableCell{step.text(step.value(row.measurement)) + " ± " + pad_left(half_interval(row), width),
                            row.measurement.noisy ? TextStyle::doubtful : TextStyle::plain};
         },
         "median ± half of its 95 % interval");
     add_time_for_work();
     add(
-        "× " + reference_label(report_), 7, false, [&](const TrialRow& row) { return ratio(row); },
+        "× " + reference_label(report_), 7, false, [&](const TrialResultRow& row) { return ratio(row); },
         (is_of_commands(report_) && ranking_.work() != result::WorkUnit::step ? "time for the same work over "
                                                                               : "step time over ") +
             report_.reference + "'s" +
@@ -112,17 +113,17 @@ class Columns {
   }
 
   template <typename Get>
-  void add_predicted(const std::string& head, int importance, const MetricColumn& column, Get get,
-                     std::optional<double> (*error_of)(const TrialRow&), const std::string& meaning) {
-    const auto error = [&](const TrialRow& row) {
+  void add_predicted(const std::string& head, int importance, const MetricColumnFormatter& column, Get get,
+                     std::optional<double> (*error_of)(const TrialResultRow&), const std::string& meaning) {
+    const auto error = [&](const TrialResultRow& row) {
       const auto share = error_of(row);
       return share ? signed_percent(*share) : "";
     };
     int width = 0;
-    for (const TrialRow* row : rows_) width = std::max(width, display_width(error(*row)));
+    for (const TrialResultRow* row : rows_) width = std::max(width, display_width(error(*row)));
     add(
         head, importance, false,
-        [&](const TrialRow& row) {
+        [&](const TrialResultRow& row) {
           if (!row.predicted) return TableCell{kNothing};
           const double value = column.in_unit(static_cast<double>(get(*row.predicted)));
           return TableCell{column.text(value) + " " + pad_left(error(row), width)};
@@ -134,17 +135,17 @@ class Columns {
   void add_time_for_work() {
     if (ranking_.work() == result::WorkUnit::step) return;
     double least = std::numeric_limits<double>::infinity();
-    for (const TrialRow* row : rows_) least = std::min(least, ranking_.time(*row));
+    for (const TrialResultRow* row : rows_) least = std::min(least, ranking_.time(*row));
     add(
         ranking_.title(), TableColumn::kAlways, false,
-        [&](const TrialRow& row) { return TableCell{fixed(ranking_.time(row), digits_for(least))}; },
+        [&](const TrialResultRow& row) { return TableCell{fixed(ranking_.time(row), digits_for(least))}; },
         "time for the same work, which rows are sorted by");
   }
 
-  static bool has_interval(const TrialRow* row) { return row->measurement.rounds.size() > 1; }
+  static bool has_interval(const TrialResultRow* row) { return row->measurement.rounds.size() > 1; }
 
-  TableCell ratio(const TrialRow& row) const {
-    const TrialRow* base = reference_row(report_, row);
+  TableCell ratio(const TrialResultRow& row) const {
+    const TrialResultRow* base = reference_row(report_, row);
     if (!base || base->measurement.step_ms.median <= 0) return {kNothing};
     const result::StepTimeRatioEstimate ratio = ranking_.ratio(row, *base);
     const double half = (ratio.high - ratio.low) / 2;
@@ -153,27 +154,27 @@ class Columns {
   }
 
   void add_memory() {
-    const MetricColumn peak(result::metric("peak_allocated_bytes"), rows_);
+    const MetricColumnFormatter peak(result::metric("peak_allocated_bytes"), rows_);
     const bool on_device =
-        std::ranges::any_of(rows_, [](const TrialRow* row) { return row->measurement.peak_bytes.device > 0; });
+        std::ranges::any_of(rows_, [](const TrialResultRow* row) { return row->measurement.peak_bytes.device > 0; });
     add(
         on_device ? std::string("allocated ") + peak.byte_unit() : peak.head(), TableColumn::kAlways, false,
-        [&](const TrialRow& row) { return TableCell{peak.text(peak.value(row.measurement))}; },
+        [&](const TrialResultRow& row) { return TableCell{peak.text(peak.value(row.measurement))}; },
         has_resident_peaks(report_)
             ? "the most resident memory of a process"
             : std::string(on_device ? "peak allocated: " : "") + "the most that tensors held at once");
     if (on_device)
       add(
           std::string("device ") + peak.byte_unit(), TableColumn::kAlways, false,
-          [&](const TrialRow& row) {
+          [&](const TrialResultRow& row) {
             const auto bytes = static_cast<double>(row.measurement.peak_bytes.device);
             return TableCell{bytes > 0 ? peak.text(peak.in_unit(bytes)) : kNothing};
           },
           "on the device: with the allocator's free memory, context and libraries; budgets limit it");
     add(
         std::string("−") + peak.byte_unit(), 5, false,
-        [&](const TrialRow& row) {
-          const TrialRow* base = reference_row(report_, row);
+        [&](const TrialResultRow& row) {
+          const TrialResultRow* base = reference_row(report_, row);
           if (!base || base == &row) return TableCell{kNothing};
           const double saved = peak.value(base->measurement) - peak.value(row.measurement);
           const std::string size = peak.text(std::abs(saved));
@@ -186,10 +187,10 @@ class Columns {
         "peak predicted before the trial ran, and its error");
   }
 
-  TableCell gradients(const TrialRow& row) const {
+  TableCell gradients(const TrialResultRow& row) const {
     const result::GradientComparison& gradients = row.measurement.gradients;
     // A single trial is not a reference: nothing was compared with it.
-    const auto compared = [](const TrialRow* each) { return each->measurement.gradients.compared; };
+    const auto compared = [](const TrialResultRow* each) { return each->measurement.gradients.compared; };
     if (row.measurement.strategy == report_.reference)
       return {std::ranges::any_of(rows_, compared) ? "reference" : "not compared", TextStyle::dim};
     if (!gradients.compared) return {kNothing};
@@ -199,9 +200,9 @@ class Columns {
     return {text, TextStyle::doubtful};
   }
 
-  TableCell losses(const TrialRow& row) const {
+  TableCell losses(const TrialResultRow& row) const {
     const result::LossComparison& losses = row.measurement.losses;
-    const auto compared = [](const TrialRow* each) { return each->measurement.losses.compared; };
+    const auto compared = [](const TrialResultRow* each) { return each->measurement.losses.compared; };
     if (row.measurement.strategy == report_.reference)
       return {std::ranges::any_of(rows_, compared) ? "reference" : kNothing, TextStyle::dim};
     if (!losses.compared) return {kNothing};
@@ -210,7 +211,7 @@ class Columns {
   }
 
   const Report& report_;
-  std::span<const TrialRow* const> rows_;
+  std::span<const TrialResultRow* const> rows_;
   result::WorkNormalizedTrialComparator ranking_;
   std::vector<TableColumn> columns_;
 };
@@ -248,7 +249,7 @@ int TableColumn::width() const {
   return width;
 }
 
-std::vector<TableColumn> make_columns(const Report& report, std::span<const result::TrialRow* const> rows) {
+std::vector<TableColumn> make_columns(const Report& report, std::span<const result::TrialResultRow* const> rows) {
   return Columns(report, rows).make();
 }
 

@@ -37,7 +37,7 @@ struct TableColumn {
 };
 
 // One cell per row. Columns without any figure (transfers if nothing was copied) are left out.
-std::vector<TableColumn> make_columns(const Report& report, std::span<const result::TrialRow* const> rows);
+std::vector<TableColumn> make_columns(const Report& report, std::span<const result::TrialResultRow* const> rows);
 
 // The reference's name in column heads: the strategy if short, otherwise "ref".
 std::string reference_label(const Report& report);

@@ -11,7 +11,7 @@ namespace memtune::report {
 namespace {
 
 using result::MetricDefinition;
-using result::TrialRow;
+using result::TrialResultRow;
 
 // A spreadsheet would evaluate such text as a formula.
 bool is_formula(const std::string& text) {
@@ -45,8 +45,8 @@ class Line {
 
   // In a failed trial, zero means not measured.
   template <typename Number>
-  void measured(const result::Measurement& of, Number value) {
-    of.outcome != result::Outcome::ok&& value == Number{} ? empty() : number(value);
+  void measured(const result::TrialMeasurement& of, Number value) {
+    of.outcome != result::TrialOutcome::ok&& value == Number{} ? empty() : number(value);
   }
   std::string end() && { return std::move(text_) + "\n"; }
 
@@ -72,7 +72,7 @@ std::string header(bool predicted) {
          ",no_effect\n";
 }
 
-void put_figures(Line& line, const result::Measurement& m) {
+void put_figures(Line& line, const result::TrialMeasurement& m) {
   for (const MetricDefinition& metric : result::metrics()) {
     const double value = metric.get(m);
     if (result::is_whole(metric.unit))
@@ -83,7 +83,7 @@ void put_figures(Line& line, const result::Measurement& m) {
   }
 }
 
-void put_equality(Line& line, const result::Measurement& m) {
+void put_equality(Line& line, const result::TrialMeasurement& m) {
   m.loss.empty() ? line.empty() : line.number(m.loss.front());
   if (m.gradients.compared) {
     line.flag(m.gradients.equal);
@@ -95,7 +95,7 @@ void put_equality(Line& line, const result::Measurement& m) {
   m.losses.compared ? line.flag(m.losses.changed) : line.empty();
 }
 
-void put_predicted(Line& line, const TrialRow& row) {
+void put_predicted(Line& line, const TrialResultRow& row) {
   const auto error = [&](std::optional<double> share) { share ? line.number(*share) : line.empty(); };
   row.predicted ? line.number(row.predicted->step_ms) : line.empty();
   row.predicted ? line.number(row.predicted->peak_bytes) : line.empty();
@@ -103,8 +103,8 @@ void put_predicted(Line& line, const TrialRow& row) {
   error(peak_error(row));
 }
 
-std::string csv_line(const TrialRow& row, const trace::RunProvenance& origin, bool predicted) {
-  const result::Measurement& m = row.measurement;
+std::string csv_line(const TrialResultRow& row, const trace::RunProvenance& origin, bool predicted) {
+  const result::TrialMeasurement& m = row.measurement;
   Line line;
   line.text(m.strategy);
   line.axis(row.batch);
@@ -131,7 +131,7 @@ std::string csv(const Report& report) {
   const bool predicted = has_predictions(report);
   std::string text = header(predicted);
   const Report shown = printable(report);
-  for (const TrialRow& row : shown.rows) text += csv_line(row, shown.origin, predicted);
+  for (const TrialResultRow& row : shown.rows) text += csv_line(row, shown.origin, predicted);
   return text;
 }
 

@@ -14,9 +14,9 @@ namespace memtune::report {
 namespace {
 
 using result::kNothing;
-using result::Measurement;
 using result::SweepDiffRow;
-using result::TrialRow;
+using result::TrialMeasurement;
+using result::TrialResultRow;
 
 // " +2.1 %"; "" if A is 0.
 std::string percent(double a, double b) { return a <= 0 ? "" : " " + signed_percent(b / a - 1); }
@@ -26,14 +26,14 @@ std::string arrow(double a, double b, int digits) { return fixed(a, digits) + " 
 std::string passes_text(int64_t passes) { return std::to_string(passes) + (passes == 1 ? " pass" : " passes"); }
 
 // Other differences of two trials that worked: steps, loss, gradients.
-std::string differences(const TrialRow& row_a, const TrialRow& row_b) {
-  const Measurement &a = row_a.measurement, &b = row_b.measurement;
+std::string differences(const TrialResultRow& row_a, const TrialResultRow& row_b) {
+  const TrialMeasurement &a = row_a.measurement, &b = row_b.measurement;
   std::vector<std::string> parts;
   if (row_a.passes != row_b.passes)
     parts.push_back("steps of " + passes_text(row_a.passes) + " → " + passes_text(row_b.passes));
   if (!a.loss.empty() && !b.loss.empty() && a.loss.front() != b.loss.front())
     parts.push_back("loss " + arrow(a.loss.front(), b.loss.front(), 6));
-  const auto verdict = [](const Measurement& m) {
+  const auto verdict = [](const TrialMeasurement& m) {
     return !m.gradients.compared ? "not compared" : m.gradients.equal ? "equal" : "differ";
   };
   if (verdict(a) != std::string(verdict(b)))
@@ -46,28 +46,29 @@ std::string differences(const TrialRow& row_a, const TrialRow& row_b) {
 // Both sweeps share one unit and the number of digits that the smallest figure needs.
 class DiffCells {
  public:
-  explicit DiffCells(const std::vector<const TrialRow*>& rows)
+  explicit DiffCells(const std::vector<const TrialResultRow*>& rows)
       : step_(result::metric("step_ms"), rows), peak_(result::metric("peak_allocated_bytes"), rows) {}
 
   std::vector<std::string> heads() const { return {"strategy", step_.head(), peak_.head(), "hidden %", ""}; }
 
   std::vector<std::string> line(const SweepDiffRow& row) const {
-    const Measurement &a = row.a->measurement, &b = row.b->measurement;
+    const TrialMeasurement &a = row.a->measurement, &b = row.b->measurement;
     const bool moves = a.transfer.out_bytes + b.transfer.out_bytes > 0;
     return {label(*row.a), change(step_, a, b) + (may_be_equal(a.step_ms, b.step_ms) ? " ~" : ""), change(peak_, a, b),
             moves ? arrow(100 * a.transfer.hidden, 100 * b.transfer.hidden, 0) : kNothing, differences(*row.a, *row.b)};
   }
 
  private:
-  static std::string change(const result::MetricColumn& metric, const Measurement& a, const Measurement& b) {
+  static std::string change(const result::MetricColumnFormatter& metric, const TrialMeasurement& a,
+                            const TrialMeasurement& b) {
     return metric.text(a) + " → " + metric.text(b) + percent(metric.value(a), metric.value(b));
   }
 
-  result::MetricColumn step_, peak_;
+  result::MetricColumnFormatter step_, peak_;
 };
 
-std::vector<const TrialRow*> rows_of(const std::vector<SweepDiffRow>& diff) {
-  std::vector<const TrialRow*> rows;
+std::vector<const TrialResultRow*> rows_of(const std::vector<SweepDiffRow>& diff) {
+  std::vector<const TrialResultRow*> rows;
   for (const SweepDiffRow& row : diff) {
     if (row.worked_in_both()) rows.insert(rows.end(), {row.a, row.b});
   }
@@ -78,15 +79,15 @@ std::vector<const TrialRow*> rows_of(const std::vector<SweepDiffRow>& diff) {
 std::string instead(const SweepDiffRow& row) {
   if (!row.b) return "only in A";
   if (!row.a) return "only in B";
-  const auto ended = [](const TrialRow& side) {
-    const Measurement& m = side.measurement;
+  const auto ended = [](const TrialResultRow& side) {
+    const TrialMeasurement& m = side.measurement;
     return to_string(m.outcome) +
-           (m.reason.empty() || m.outcome == result::Outcome::ok ? "" : ": " + printable_line(m.reason));
+           (m.reason.empty() || m.outcome == result::TrialOutcome::ok ? "" : ": " + printable_line(m.reason));
   };
   return "A " + ended(*row.a) + "; B " + ended(*row.b);
 }
 
-nlohmann::json side(const TrialRow* row) {
+nlohmann::json side(const TrialResultRow* row) {
   if (!row) return nullptr;
   nlohmann::json json = row->measurement;
   if (row->predicted) json["predicted"] = *row->predicted;
@@ -122,7 +123,7 @@ std::string diff_table(const std::vector<result::SweepDiffRow>& rows) {
 std::string diff_json(const std::vector<result::SweepDiffRow>& rows) {
   nlohmann::json trials = nlohmann::json::array();
   for (const SweepDiffRow& row : rows) {
-    const TrialRow& any = row.any();
+    const TrialResultRow& any = row.any();
     nlohmann::json trial = {{"strategy", any.measurement.strategy},
                             {"in", row.in_both() ? "both"
                                    : row.a       ? "a"
@@ -133,7 +134,7 @@ std::string diff_json(const std::vector<result::SweepDiffRow>& rows) {
     if (any.batch) trial["batch"] = *any.batch;
     if (any.sequence) trial["sequence"] = *any.sequence;
     if (row.worked_in_both()) {
-      const Measurement &a = row.a->measurement, &b = row.b->measurement;
+      const TrialMeasurement &a = row.a->measurement, &b = row.b->measurement;
       trial["step_ms"] = b.step_ms.median - a.step_ms.median;
       trial["step_ms_may_be_equal"] = may_be_equal(a.step_ms, b.step_ms);
       trial["peak_bytes"] = b.peak_bytes.allocated - a.peak_bytes.allocated;

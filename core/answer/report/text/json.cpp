@@ -18,7 +18,7 @@
 namespace memtune::report {
 namespace {
 
-using result::TrialRow;
+using result::TrialResultRow;
 
 void put_axes(nlohmann::json& json, std::optional<int64_t> batch, std::optional<int64_t> sequence) {
   if (batch) json["batch"] = *batch;
@@ -30,14 +30,14 @@ void read_axes(const nlohmann::json& json, std::optional<int64_t>& batch, std::o
   if (json.contains("sequence")) sequence = whole_at(json, "sequence", 0);
 }
 
-nlohmann::json predicted(const TrialRow& row) {
+nlohmann::json predicted(const TrialResultRow& row) {
   nlohmann::json json = *row.predicted;
   if (const auto error = step_error(row)) json["step_error"] = *error;
   if (const auto error = peak_error(row)) json["peak_error"] = *error;
   return json;
 }
 
-nlohmann::json trial(const TrialRow& row) {
+nlohmann::json trial(const TrialResultRow& row) {
   nlohmann::json json = row.measurement;
   json["no_effect"] = effect_text(row.measurement);
   json["equal_to"] = has_ineffective_part(row.measurement) ? effective_strategy(row.measurement) : "";
@@ -63,7 +63,7 @@ void put_ways(const Report& report, nlohmann::json& json) {
   json["trainer"] = report.trainer;
   if (!report.no_plan.empty()) json["no_plan"] = report.no_plan;
   json["ways"] = nlohmann::json::array();
-  for (const SettingsOrPlanAlternative& alternative : alternatives(report)) {
+  for (const BestTrainerSettingsOrPythonPlan& alternative : alternatives(report)) {
     nlohmann::json& each = json["ways"].emplace_back(nlohmann::json{
         {"by", alternative.by_plan ? "python" : "keys"}, {"fits", alternative.fits}, {"text", alternative.text}});
     if (!alternative.row) continue;
@@ -76,7 +76,7 @@ void put_ways(const Report& report, nlohmann::json& json) {
 
 // The advice on saving, if saves were measured and a failure rate is given.
 std::optional<nlohmann::json> saving(const Report& report) {
-  const TrialRow* row = saving_row(report);
+  const TrialResultRow* row = saving_row(report);
   if (!row || report.mtbf_s <= 0) return {};
   const auto advice = result::advise(row->saves, row->measurement.step_ms.median, report.mtbf_s);
   if (!advice) return {};
@@ -88,7 +88,7 @@ std::optional<nlohmann::json> saving(const Report& report) {
 }
 
 nlohmann::json finding(const findings::Finding& finding) {
-  const findings::FindingTraceSpan& evidence = finding.evidence;
+  const findings::FindingTraceEvidence& evidence = finding.evidence;
   return {{"severity", to_string(finding.severity)},
           {"rule", finding.rule},
           {"what", finding.what},
@@ -108,7 +108,7 @@ nlohmann::json finding(const findings::Finding& finding) {
 
 std::string to_json_text(const Report& report) {
   nlohmann::json trials = nlohmann::json::array();
-  for (const TrialRow& row : report.rows) trials.push_back(trial(row));
+  for (const TrialResultRow& row : report.rows) trials.push_back(trial(row));
   nlohmann::json findings = nlohmann::json::array();
   for (const findings::Finding& each : report.findings) findings.push_back(finding(each));
   const result::Recommendation& advice = report.recommendation;
@@ -151,8 +151,8 @@ Report from_json_text(const std::string& text, const std::string& what) try {
   const nlohmann::json json = parse_json(text);
   Report report;
   for (const nlohmann::json& trial : json.at("trials")) {
-    TrialRow row{
-        trial.get<result::Measurement>(), trial.value("pareto", false), trial.value("recommended", false), {}, {}};
+    TrialResultRow row{
+        trial.get<result::TrialMeasurement>(), trial.value("pareto", false), trial.value("recommended", false), {}, {}};
     read_axes(trial, row.batch, row.sequence);
     if (trial.contains("passes")) row.passes = whole_at(trial, "passes", 1);
     row.command = trial.value("command", std::vector<std::string>());

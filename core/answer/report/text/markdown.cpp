@@ -16,7 +16,7 @@
 namespace memtune::report {
 namespace {
 
-using result::TrialRow;
+using result::TrialResultRow;
 
 // Whether `text[i]` starts a list, rule or heading at the beginning of a line: "- ", "1. ", "---", "===".
 bool begins_block(const std::string& text, size_t i) {
@@ -87,7 +87,7 @@ std::string code(const std::string& text) {
 class Markdown {
  public:
   explicit Markdown(const Report& report) : report_(report) {
-    for (const TrialRow* row : ranked(report.rows)) (worked(*row) ? fine_ : failed_).push_back(row);
+    for (const TrialResultRow* row : ranked(report.rows)) (worked(*row) ? fine_ : failed_).push_back(row);
   }
 
   std::string write() {
@@ -113,7 +113,7 @@ class Markdown {
   void put_verdict() {
     const RecommendationText said = verdict(report_);
     if (!said.head.empty()) text_ += "\n**" + said.head + ":** " + plain(said.text) + "\n";
-    for (const SettingsOrPlanAlternative& alternative : alternatives(report_))
+    for (const BestTrainerSettingsOrPythonPlan& alternative : alternatives(report_))
       text_ += "\n**" + plain(alternative.head) + ":** " + plain(alternative.text) + "\n";
     if (const std::string gained = gain_text(report_); !gained.empty())
       text_ += "\n**Gained:** " + plain(gained) + "\n";
@@ -121,7 +121,7 @@ class Markdown {
       text_ += "\n**More memory:** " + plain(more) + "\n";
     if (const std::string told = predictions_text(report_); !told.empty())
       text_ += "\n**Predicted:** " + plain(told) + "\n";
-    for (const TrialRow* row : fine_) {
+    for (const TrialResultRow* row : fine_) {
       if (row->recommended) text_ += "\n" + plain(headline(report_, *row)) + "\n";
     }
   }
@@ -149,7 +149,7 @@ class Markdown {
   }
 
   void put_saving() {
-    const TrialRow* row = saving_row(report_);
+    const TrialResultRow* row = saving_row(report_);
     if (!row) return;
     const std::string advice = saving_advice(*row, report_.mtbf_s);
     if (!advice.empty()) text_ += "\n**Saving:** " + plain(advice) + "\n";
@@ -169,7 +169,7 @@ class Markdown {
 
   void put_failed() {
     std::vector<std::string> lines;
-    for (const TrialRow* row : failed_)
+    for (const TrialResultRow* row : failed_)
       lines.push_back("✗ " + plain(row->measurement.strategy) + ": " + plain(failure_text(*row)));
     if (!lines.empty()) text_ += details("Did not work (" + std::to_string(lines.size()) + ")", list_of(lines));
   }
@@ -189,7 +189,7 @@ class Markdown {
   }
 
   const Report& report_;
-  std::vector<const TrialRow*> fine_, failed_;
+  std::vector<const TrialResultRow*> fine_, failed_;
   std::string text_;
 };
 

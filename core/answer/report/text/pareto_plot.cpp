@@ -16,7 +16,7 @@ namespace {
 
 using result::ParetoPlot;
 using result::ParetoPlotPoint;
-using result::TrialRow;
+using result::TrialResultRow;
 
 constexpr int kMaxWidth = 160, kMinWidth = 40, kRows = 18, kMargin = 9;  // characters
 
@@ -103,7 +103,7 @@ class Plot {
     return std::string(1, static_cast<char>(index < 26 ? 'a' + index : 'A' + index - 26));
   }
 
-  static TextStyle paint_of(const TrialRow& row) {
+  static TextStyle paint_of(const TrialResultRow& row) {
     return row.recommended ? TextStyle::good : row.pareto ? TextStyle::bold : TextStyle::plain;
   }
 

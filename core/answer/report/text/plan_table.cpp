@@ -15,7 +15,7 @@ std::string cell(const plan::PlacementTotal& sum, bool measured) {
 
 }  // namespace
 
-std::string summary_table(const plan::PlanSummary& summary) {
+std::string summary_table(const plan::PlanPlacementSummary& summary) {
   std::vector<report::TableColumn> columns = {{"blocks", 0, true}};
   for (size_t place = 0; place < summary.total.sums.size(); ++place)
     if (summary.total.sums[place].values > 0)

@@ -3,11 +3,11 @@
 
 #include <string>
 
-#include "core/plan/rules/plan_summary.h"
+#include "core/plan/rules/plan_placement_summary.h"
 
 namespace memtune::report {
 
 // Only columns of places that the plan uses.
-std::string summary_table(const plan::PlanSummary& summary);
+std::string summary_table(const plan::PlanPlacementSummary& summary);
 
 }  // namespace memtune::report

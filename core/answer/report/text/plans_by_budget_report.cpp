@@ -16,24 +16,24 @@ namespace {
 using nlohmann::json;
 
 // The rung with the next larger budget, in any order; nullptr: none.
-const BudgetPlan* above(const BudgetPlan& rung, const std::vector<BudgetPlan>& budget_ladder) {
-  const BudgetPlan* found = nullptr;
-  for (const BudgetPlan& other : budget_ladder)
+const BestPlanForBudget* above(const BestPlanForBudget& rung, const std::vector<BestPlanForBudget>& budget_ladder) {
+  const BestPlanForBudget* found = nullptr;
+  for (const BestPlanForBudget& other : budget_ladder)
     if (other.budget_bytes > rung.budget_bytes && (!found || other.budget_bytes < found->budget_bytes)) found = &other;
   return found;
 }
 
 // ms saved per additional GiB, from this rung to the next one. None if this is the highest, or needs no more memory
 // above.
-std::optional<double> price(const BudgetPlan& rung, const std::vector<BudgetPlan>& budget_ladder) {
-  const BudgetPlan* more = above(rung, budget_ladder);
+std::optional<double> price(const BestPlanForBudget& rung, const std::vector<BestPlanForBudget>& budget_ladder) {
+  const BestPlanForBudget* more = above(rung, budget_ladder);
   if (!rung.step || !more || !more->step) return {};
   const planner::StepPrediction &here = rung.step->predicted, &there = more->step->predicted;
   const double gib = double(there.required_bytes - here.required_bytes) / double(1 << 30);
   return gib > 0 ? std::optional((here.step_ms - there.step_ms) / gib) : std::nullopt;
 }
 
-std::vector<std::string> cells(const BudgetPlan& rung, const PlansByBudgetReport& answer) {
+std::vector<std::string> cells(const BestPlanForBudget& rung, const PlansByBudgetReport& answer) {
   if (!rung.step) return {format_bytes(rung.budget_bytes)};
   const planner::StepPrediction& step = rung.step->predicted;
   const auto saved = price(rung, answer.budget_ladder);
@@ -51,17 +51,19 @@ std::vector<std::string> cells(const BudgetPlan& rung, const PlansByBudgetReport
 }
 
 std::string table(const PlansByBudgetReport& answer) {
-  const std::vector<BudgetPlan>& rungs = answer.budget_ladder;
+  const std::vector<BestPlanForBudget>& rungs = answer.budget_ladder;
   std::vector<report::TableColumn> columns;
   for (const char* head : {"budget", "step ms", "least ms", "× none", "allocated", "on the device", "recompute ms",
                            "offloaded", "ms a GiB more", "from, to", "on disk"})
     columns.push_back({head});
-  for (const BudgetPlan& rung : rungs) report::add_row(columns, cells(rung, answer));
-  const auto on_disk = [](const BudgetPlan& rung) { return rung.step && rung.step->predicted.disk_peak_bytes > 0; };
+  for (const BestPlanForBudget& rung : rungs) report::add_row(columns, cells(rung, answer));
+  const auto on_disk = [](const BestPlanForBudget& rung) {
+    return rung.step && rung.step->predicted.disk_peak_bytes > 0;
+  };
   if (std::ranges::none_of(rungs, on_disk)) columns.pop_back();
-  if (std::ranges::none_of(rungs, [](const BudgetPlan& rung) { return rung.range.has_value(); }))
+  if (std::ranges::none_of(rungs, [](const BestPlanForBudget& rung) { return rung.range.has_value(); }))
     columns.erase(columns.begin() + 9);
-  const auto has_overhead = [](const BudgetPlan& rung) {
+  const auto has_overhead = [](const BestPlanForBudget& rung) {
     return rung.step && rung.step->predicted.required_bytes != rung.step->predicted.peak_bytes;
   };
   if (std::ranges::none_of(rungs, has_overhead)) {
@@ -79,7 +81,7 @@ std::string table(const PlansByBudgetReport& answer) {
   return text + "\n least ms: lower bound of the predicted step time of all plans within the budget\n";
 }
 
-json predicted(const BudgetPlan& rung) {
+json predicted(const BestPlanForBudget& rung) {
   const planner::StepPrediction& step = rung.step->predicted;
   json told = {{"step_ms", step.step_ms},
                {"least_ms", rung.step->least_ms},
@@ -99,13 +101,13 @@ json predicted(const BudgetPlan& rung) {
 
 }  // namespace
 
-result::TrialPrediction BudgetPlan::predicted() const {
+result::TrialPrediction BestPlanForBudget::predicted() const {
   return {step->predicted.step_ms, step->predicted.peak_bytes, step->least_ms, 0, 0, step->predicted.required_bytes};
 }
 
 std::string to_text(const PlansByBudgetReport& answer, const plan::ProgramFacts& program, int width) {
   std::string text = table(answer);
-  for (const BudgetPlan& rung : answer.budget_ladder) {
+  for (const BestPlanForBudget& rung : answer.budget_ladder) {
     if (!rung.reasons) continue;
     const std::string title = answer.budget_ladder.size() > 1 ? "why, under " + format_bytes(rung.budget_bytes) : "why";
     text += "\n " + title + "\n" + reasons_text(*rung.reasons, rung.budget_bytes, width);
@@ -121,7 +123,7 @@ std::string to_text(const PlansByBudgetReport& answer, const plan::ProgramFacts&
 
 json to_json(const PlansByBudgetReport& answer) {
   json list = json::array();
-  for (const BudgetPlan& rung : answer.budget_ladder) {
+  for (const BestPlanForBudget& rung : answer.budget_ladder) {
     json one = {{"budget_bytes", rung.budget_bytes}, {"fits", rung.step.has_value()}};
     if (rung.step) one["predicted"] = predicted(rung);
     if (rung.reasons) one["reasons"] = reasons_json(*rung.reasons);

@@ -18,7 +18,7 @@ struct PredictedStepTimeRange {
 };
 
 // A budget and the best plan that fits it; no step if no plan does.
-struct BudgetPlan {
+struct BestPlanForBudget {
   int64_t budget_bytes = 0;
   std::optional<planner::PredictedPlan> step;
   std::optional<planner::PlanReasons> reasons;  // if requested
@@ -31,7 +31,7 @@ struct PlansByBudgetReport {
   std::string title, strategy;  // strategy: of the recorded step; only a step of `none` is measured
   double none_ms = 0;
   int64_t least_bytes = 0;  // lower bound for all plans
-  std::vector<BudgetPlan> budget_ladder;
+  std::vector<BestPlanForBudget> budget_ladder;
   std::vector<std::string> notes;  // for the user
 };
 

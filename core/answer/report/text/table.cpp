@@ -20,8 +20,8 @@
 namespace memtune::report {
 namespace {
 
-using result::Measurement;
-using result::TrialRow;
+using result::TrialMeasurement;
+using result::TrialResultRow;
 
 constexpr const char* kIndent = " ";
 constexpr size_t kFindingsShown = 3;
@@ -30,7 +30,7 @@ constexpr int kProseWidth = 110;  // longer lines are hard to read, even in a wi
 class Table {
  public:
   Table(const Report& report, TerminalCapabilities style) : report_(report), style_(style) {
-    for (const TrialRow* row : ranked(report.rows)) {
+    for (const TrialResultRow* row : ranked(report.rows)) {
       (worked(*row) ? worked_ : failed_).push_back(row);
       strategy_width_ = std::max(strategy_width_, display_width(display_name(*row)));
     }
@@ -42,7 +42,7 @@ class Table {
     put_title();
     if (report_.rows.empty()) text_ += std::string(kIndent) + "no trials\n";
     if (!worked_.empty()) put_worked();
-    for (const TrialRow* row : failed_) put_failed(*row);
+    for (const TrialResultRow* row : failed_) put_failed(*row);
     put_ranks();
     put_memory();
     put_legend();
@@ -102,9 +102,9 @@ class Table {
     text_ += kIndent + painted(rule, TextStyle::dim) + "\n";
   }
 
-  void put_failed(const TrialRow& row) {
-    const Measurement& m = row.measurement;
-    const bool skipped = m.outcome == result::Outcome::skipped;
+  void put_failed(const TrialResultRow& row) {
+    const TrialMeasurement& m = row.measurement;
+    const bool skipped = m.outcome == result::TrialOutcome::skipped;
     put_text(kIndent + ((skipped ? "– " : "✗ ") + pad_right(m.strategy, strategy_width_)) + "  ", failure_text(row),
              skipped ? TextStyle::dim : TextStyle::bad);
     if (m.oom) put_text("   Why: ", oom_text(*m.oom), TextStyle::bold);
@@ -118,7 +118,7 @@ class Table {
   }
 
   void put_memory() {
-    const TrialRow* row = memory_row(report_);
+    const TrialResultRow* row = memory_row(report_);
     if (!row) return;
     text_ += "\n";
     put_text(kIndent, owner_title(*row->measurement.memory), TextStyle::plain, TextStyle::bold);
@@ -147,7 +147,7 @@ class Table {
     if (said.head.empty()) return;
     text_ += "\n";
     put_text(" " + said.head + ": ", said.text, said.good ? TextStyle::good : TextStyle::bad);
-    for (const SettingsOrPlanAlternative& alternative : alternatives(report_))
+    for (const BestTrainerSettingsOrPythonPlan& alternative : alternatives(report_))
       put_text(" " + alternative.head + ": ", alternative.text, alternative.fits ? TextStyle::good : TextStyle::bad);
     if (const std::string gained = gain_text(report_); !gained.empty()) put_text(" Gained: ", gained, TextStyle::good);
     if (const std::string more = more_memory_text(report_); !more.empty())
@@ -157,7 +157,7 @@ class Table {
   }
 
   void put_saving() {
-    const TrialRow* row = saving_row(report_);
+    const TrialResultRow* row = saving_row(report_);
     if (!row) return;
     text_ += "\n";
     const std::vector<TableColumn> columns = saving_columns(*row, report_.mtbf_s);
@@ -193,7 +193,7 @@ class Table {
 
   const Report& report_;
   TerminalCapabilities style_;
-  std::vector<const TrialRow*> worked_, failed_;
+  std::vector<const TrialResultRow*> worked_, failed_;
   std::vector<std::string> meanings_;  // of the columns
   std::vector<std::string> left_out_;  // heads of columns dropped for lack of width
   int strategy_width_ = 0;

@@ -25,7 +25,7 @@
 #include "core/base/device/cuda/cuda_check.h"
 #include "core/base/device/cuda/cuda_event.h"
 #include "core/base/device/device.h"
-#include "core/base/device/nvml.h"
+#include "core/base/device/nvml_memory_and_process_reader.h"
 #include "core/base/device/pageable_host_buffer.h"
 #include "core/base/device/redundant_stream_wait_filter.h"
 #include "core/base/error.h"
@@ -205,7 +205,7 @@ class CopyBatches {
 };
 
 // A function of the host in the stream, which returns when it is released.
-class CudaComputeHold final : public ComputeStreamHold {
+class CudaComputeHold final : public ScopedComputeStreamPause {
  public:
   explicit CudaComputeHold(cudaStream_t stream) {
     auto state = std::make_unique<std::shared_ptr<State>>(state_);
@@ -297,7 +297,7 @@ class CudaDevice final : public Device {
     order_.note_wait(by, cuda_event.point());
   }
   void synchronize() override { check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize"); }
-  std::unique_ptr<ComputeStreamHold> hold_compute() override {
+  std::unique_ptr<ScopedComputeStreamPause> hold_compute() override {
     return std::make_unique<CudaComputeHold>(handle(StreamKind::compute));
   }
 
@@ -340,7 +340,7 @@ class CudaDevice final : public Device {
 
   c10::DeviceIndex index_;
   std::optional<int64_t> used_before_;
-  Nvml nvml_;
+  NvmlMemoryAndProcessReader nvml_;
   c10::cuda::CUDAStream out_, in_;
   std::shared_ptr<EventPool> events_, timed_events_;
   RedundantStreamWaitFilter order_;
@@ -375,7 +375,8 @@ extern "C" __attribute__((visibility("default"))) memtune::device::Device* memtu
   try {
     if (!at::hasCUDA())
       throw DeviceError("no CUDA device: LibTorch was asked about CUDA before its CUDA half was loaded");
-    const auto used_before = memtune::device::Nvml().used_bytes(memtune::device::device_name(index));
+    const auto used_before =
+        memtune::device::NvmlMemoryAndProcessReader().used_bytes(memtune::device::device_name(index));
     at::globalContext().lazyInitDevice(c10::kCUDA);
     c10::cuda::set_device(static_cast<c10::DeviceIndex>(index));
     return new memtune::device::CudaDevice(static_cast<c10::DeviceIndex>(index), used_before);

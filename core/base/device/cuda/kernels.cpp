@@ -24,12 +24,12 @@ void step_adamw(const QuantizedAdamWArguments& step, int device) {
   launch_step_adamw(step, processors, stream_of(device));
 }
 
-void fold_logits(const LogitTile& tile, const OnlineLogSoftmaxState& statistics, int device) {
+void fold_logits(const CrossEntropyLogitTile& tile, const OnlineCrossEntropyStatePointers& statistics, int device) {
   const c10::cuda::CUDAGuard on(static_cast<c10::DeviceIndex>(device));
   launch_fold_logits(tile, statistics, stream_of(device));
 }
 
-void differentiate_logits(const LogitTile& tile, const float* normalizers, const float* outer, int device) {
+void differentiate_logits(const CrossEntropyLogitTile& tile, const float* normalizers, const float* outer, int device) {
   const c10::cuda::CUDAGuard on(static_cast<c10::DeviceIndex>(device));
   launch_differentiate_logits(tile, normalizers, outer, stream_of(device));
 }

@@ -36,7 +36,7 @@ struct Sum {
 };
 
 template <typename T>
-__global__ void fold(const LogitTile tile, const OnlineLogSoftmaxState statistics) {
+__global__ void fold(const CrossEntropyLogitTile tile, const OnlineCrossEntropyStatePointers statistics) {
   const Scaling scaled{tile.scale, tile.softcap};
   const int64_t row = blockIdx.x;
   const T* logits = static_cast<const T*>(tile.logits) + row * tile.stride;
@@ -68,7 +68,7 @@ __global__ void fold(const LogitTile tile, const OnlineLogSoftmaxState statistic
 }
 
 template <typename T>
-__global__ void differentiate(const LogitTile tile, const float* normalizers, const float* outer) {
+__global__ void differentiate(const CrossEntropyLogitTile tile, const float* normalizers, const float* outer) {
   const Scaling scaled{tile.scale, tile.softcap};
   const int64_t row = blockIdx.x, column = (int64_t{blockIdx.y} * kThreads + threadIdx.x) * kEach;
   const int64_t left = tile.columns - column, target = tile.targets[row] - tile.first_column;
@@ -97,7 +97,8 @@ void with_type(KernelDtype type, const Launch& launch) {
 
 }  // namespace
 
-void launch_fold_logits(const LogitTile& tile, const OnlineLogSoftmaxState& statistics, cudaStream_t stream) {
+void launch_fold_logits(const CrossEntropyLogitTile& tile, const OnlineCrossEntropyStatePointers& statistics,
+                        cudaStream_t stream) {
   if (tile.rows == 0) return;
   with_type(tile.type, [&]<typename T>(T) {
     fold<T><<<static_cast<unsigned>(tile.rows), kThreads, 0, stream>>>(tile, statistics);
@@ -105,7 +106,7 @@ void launch_fold_logits(const LogitTile& tile, const OnlineLogSoftmaxState& stat
   check_cuda(cudaGetLastError(), "the launch of the kernel that folds logits");
 }
 
-void launch_differentiate_logits(const LogitTile& tile, const float* normalizers, const float* outer,
+void launch_differentiate_logits(const CrossEntropyLogitTile& tile, const float* normalizers, const float* outer,
                                  cudaStream_t stream) {
   if (tile.rows == 0) return;
   constexpr int64_t kOfBlock = int64_t{kThreads} * kEach;

@@ -8,7 +8,7 @@
 #include "core/base/device/cpu_emulated_device.h"
 #include "core/base/device/cuda_module.h"
 #include "core/base/device/torch/cpu_allocator.h"
-#include "core/base/device/torch/shape_device.h"
+#include "core/base/device/torch/shape_only_meta_device.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 
@@ -52,7 +52,7 @@ std::unique_ptr<Device> make_device(const std::string& name) {
   if (index == kCpu) {
     device = std::make_unique<CpuEmulatedDevice>(install_cpu_allocator());
   } else if (index == kShapes) {
-    device = std::make_unique<ShapeDevice>(install_shape_allocator());
+    device = std::make_unique<ShapeOnlyMetaDevice>(install_shape_allocator());
   } else {
     device = make_cuda_device(index);
   }

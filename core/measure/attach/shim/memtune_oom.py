@@ -26,7 +26,7 @@ OPTIMIZERS = 8  # a script may have one for each parameter
 told = memtune_parts.harmless("which models run without being trained is not known")
 
 
-class OutOfMemory:
+class OutOfMemoryBreakdown:
     def __init__(self, training):
         self.training = training
         self.optimizers, self.asked, self.over = weakref.WeakSet(), 0, False

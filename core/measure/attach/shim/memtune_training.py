@@ -25,7 +25,7 @@ class Training:
         self.batches = self.device_memory = self.applying = None
         self.cap_again = None  # limits this process's memory on its device
         self.forwards = memtune_forwards.Forwards(self)
-        self.oom = memtune_oom.OutOfMemory(self)
+        self.oom = memtune_oom.OutOfMemoryBreakdown(self)
         self.growth = memtune_growth.Growth(self)
         self.shares = memtune_shares.Shares(self)
         self.reset()

@@ -16,12 +16,12 @@ namespace memtune::frontend {
 inline constexpr char kLoraPrefix[] = "base_model.model.";
 
 // Name endings of a layer's two factors in peft's files.
-struct LoraFactorNames {
+struct PeftLoraFactorNameSuffixes {
   const char* down;
   const char* up;
 };
-inline constexpr LoraFactorNames kLinearFactors = {".lora_A.weight", ".lora_B.weight"};
-inline constexpr LoraFactorNames kEmbeddingFactors = {".lora_embedding_A", ".lora_embedding_B"};
+inline constexpr PeftLoraFactorNameSuffixes kLinearFactors = {".lora_A.weight", ".lora_B.weight"};
+inline constexpr PeftLoraFactorNameSuffixes kEmbeddingFactors = {".lora_embedding_A", ".lora_embedding_B"};
 
 class LoraFactorProvider {
  public:

@@ -9,9 +9,9 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/model/frontend/adapter/linear_and_embedding_layer_finder.h"
 #include "core/model/frontend/adapter/lora_factor_provider.h"
-#include "core/model/frontend/adapter/op_to_linear_layer_map.h"
-#include "core/model/frontend/emitter.h"
+#include "core/model/frontend/program_emitter.h"
 #include "core/model/ops/autocast.h"
 
 namespace memtune::frontend {
@@ -72,9 +72,9 @@ class LoraWriter {
   }
 
   // Finds the results of layers that another op adds the layer's bias to: those of FalconLinear.
-  void note_biases(const program::Body& body) {
+  void note_biases(const program::ProgramOrControlFlowBody& body) {
     for (const Op& op : body.ops) {
-      for (const program::Body& inner : op.bodies) note_biases(inner);
+      for (const program::ProgramOrControlFlowBody& inner : op.bodies) note_biases(inner);
       if (op.name == kAdd && is_bias(program_.regions[op.region], program_.constants[op.inputs[1]]))
         biased_.insert(op.inputs[0]);
     }
@@ -91,7 +91,7 @@ class LoraWriter {
   void adapt(Op op, const LinearLayer& layer, Value x) {
     const program::Slot result = op.outputs[0];
     Value y = emit_.keep_aside(std::move(op));
-    if (layer.form == LinearWeightFormat::in_4_bits) y = emit_.op("aten::clone", "", {y});
+    if (layer.form == LinearWeightLayoutOrQuantization::in_4_bits) y = emit_.op("aten::clone", "", {y});
     const auto [down, up] = factors(layer.path, layer.weight, kLinearFactors, layer.rows, layer.columns);
     Value z = emit_.op("aten::to", "dtype", {x, layer.quantized() ? without_autocast(down, x) : dtype_of(down)});
     if (lora_.dropout > 0) z = emit_.op("aten::dropout", "", {z, lora_.dropout, true});
@@ -114,7 +114,7 @@ class LoraWriter {
       throw UsageError("--lora: '" + layer.path + "' is a " + region.type +
                        "; of embeddings only plain ones get adapters");
     const program::Slot result = op.outputs[0];
-    std::vector<OpArgument> arguments;
+    std::vector<ValueOrConstantOpArgument> arguments;
     for (const program::Slot input : op.inputs) arguments.emplace_back(Value{input});
     const Value y = emit_.keep_aside(std::move(op));
     const auto [down, up] =
@@ -133,7 +133,7 @@ class LoraWriter {
   }
 
   Value linear(Value x, Value weight, const std::string& path) {
-    const Emitter::InRegion region(emit_, path, "Linear");
+    const ProgramEmitter::InRegion region(emit_, path, "Linear");
     return emit_.op("aten::linear", "", {x, weight});
   }
 
@@ -156,8 +156,8 @@ class LoraWriter {
   }
 
   // A layer that runs twice has one pair of factors.
-  std::pair<Value, Value> factors(const std::string& path, const at::Tensor& weight, const LoraFactorNames& names,
-                                  int64_t rows, int64_t columns) {
+  std::pair<Value, Value> factors(const std::string& path, const at::Tensor& weight,
+                                  const PeftLoraFactorNameSuffixes& names, int64_t rows, int64_t columns) {
     const auto known = adapted_.find(path);
     if (known != adapted_.end()) return known->second;
     if (weight.is_floating_point()) load_saved(path + ".weight", weight);
@@ -242,8 +242,8 @@ class LoraWriter {
 
   program::Program& program_;
   const model::LoraConfig& lora_;
-  OpToLinearLayerMap layers_;
-  Emitter emit_;
+  LinearAndEmbeddingLayerFinder layers_;
+  ProgramEmitter emit_;
   LoraFactorProvider factors_;
   std::map<std::string, std::pair<Value, Value>> adapted_;  // by path of the layer
   std::set<program::Slot> biased_;                          // results that lack their layer's bias

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/model/frontend/adapter/op_to_linear_layer_map.h"
-#include "core/model/frontend/emitter.h"
+#include "core/model/frontend/adapter/linear_and_embedding_layer_finder.h"
+#include "core/model/frontend/program_emitter.h"
 #include "core/model/program/op_schema.h"
 #include "core/model/quantized/int8.h"
 #include "core/model/quantized/linear_4bit.h"
@@ -44,7 +44,7 @@ class Quantizer {
     if (program_.state.host_weights) program_.state.host_weights->restore(layer.weight);
     const auto [known, is_new] = packed_.try_emplace(layer.path);
     if (is_new) known->second = pack(layer);
-    const bool transposed = layer.form == LinearWeightFormat::transposed;
+    const bool transposed = layer.form == LinearWeightLayoutOrQuantization::transposed;
     const size_t bias = transposed ? 0 : 2;
     std::vector<program::Slot> arguments = {op.inputs[layer.input()], op.inputs[transposed ? 2 : 1]};
     for (const Value argument : known->second) arguments.push_back(argument.slot);
@@ -56,7 +56,8 @@ class Quantizer {
  private:
   // Returns the operator's arguments between weight and bias.
   Values pack(const LinearLayer& layer) {
-    const at::Tensor weight = layer.form == LinearWeightFormat::transposed ? layer.weight.t() : layer.weight;
+    const at::Tensor weight =
+        layer.form == LinearWeightLayoutOrQuantization::transposed ? layer.weight.t() : layer.weight;
     return load_in_ == kEightBits ? pack_8bit(layer, weight) : pack_4bit(layer, weight);
   }
 
@@ -103,7 +104,7 @@ class Quantizer {
 
   Program& program_;
   std::string load_in_;
-  Emitter emit_;
+  ProgramEmitter emit_;
   std::map<std::string, Values> packed_;  // by path of the layer
 };
 
@@ -114,22 +115,24 @@ bool is_other_linear(const Program& program, const Op& op) {
   return name.ends_with("Linear") && name != "Linear";
 }
 
-bool takes(const Program& program, const OpToLinearLayerMap& layers, const Op& op, const LinearLayer& layer) {
+bool takes(const Program& program, const LinearAndEmbeddingLayerFinder& layers, const Op& op,
+           const LinearLayer& layer) {
   return !layer.quantized() && can_be_packed(layer.weight) && !layers.is_read_elsewhere(layer.weight) &&
          !is_other_linear(program, op);
 }
 
 using Found = std::vector<std::pair<Op*, LinearLayer>>;
 
-void find(const Program& program, const OpToLinearLayerMap& layers, program::Body& body, Found& found) {
+void find(const Program& program, const LinearAndEmbeddingLayerFinder& layers, program::ProgramOrControlFlowBody& body,
+          Found& found) {
   for (Op& op : body.ops) {
-    for (program::Body& inner : op.bodies) find(program, layers, inner, found);
+    for (program::ProgramOrControlFlowBody& inner : op.bodies) find(program, layers, inner, found);
     if (auto layer = layers.find(op); layer && !layer->is_head && takes(program, layers, op, *layer))
       found.emplace_back(&op, std::move(*layer));
   }
 }
 
-bool is_quantized(const program::Body& body) {
+bool is_quantized(const program::ProgramOrControlFlowBody& body) {
   return std::ranges::any_of(body.ops, [](const Op& op) {
     return op.name == quantized::kLinear4Bit || op.name == quantized::kLinear8Bit ||
            std::ranges::any_of(op.bodies, is_quantized);
@@ -146,7 +149,7 @@ class AsWritten {
     const size_t before = std::exchange(last_, program.body.ops.size());
     if (before >= program.body.ops.size()) return;
     Op& linear = program.body.ops[before];
-    const OpToLinearLayerMap layers(program);
+    const LinearAndEmbeddingLayerFinder layers(program);
     const auto layer = layers.find(linear);
     if (layer && takes(program, layers, linear, *layer)) Quantizer(program, load_in_).quantize(linear, *layer);
   }
@@ -160,7 +163,7 @@ class AsWritten {
 
 void quantize(Program& program, const std::string& load_in) {
   Found found;
-  find(program, OpToLinearLayerMap(program), program.body, found);
+  find(program, LinearAndEmbeddingLayerFinder(program), program.body, found);
   Quantizer quantizer(program, load_in);
   for (auto& [op, layer] : found) quantizer.quantize(*op, std::exchange(layer, {}));
   if (!is_quantized(program.body))

@@ -59,7 +59,7 @@ const Pt2Graph& graph_input(const Pt2Node& node, size_t i) {
 
 }  // namespace
 
-GraphLowering::GraphLowering(program::Program& program, const LoweringOptions& source)
+GraphLowering::GraphLowering(program::Program& program, const ModelSourceAndLoweringOptions& source)
     : emit_(program), regions_(program), source_(source), values_(emit_, source.device) {}
 
 void GraphLowering::write(const Pt2Graph& graph) {

@@ -14,9 +14,9 @@ namespace memtune::frontend {
 
 class GraphLowering {
  public:
-  GraphLowering(program::Program& program, const LoweringOptions& source);
+  GraphLowering(program::Program& program, const ModelSourceAndLoweringOptions& source);
 
-  Emitter& emit() { return emit_; }
+  ProgramEmitter& emit() { return emit_; }
   Pt2ArgumentConverter& values() { return values_; }
 
   // Writes for the source's device. Skips assertions, and full slices (x[:]) as Python's indexing does. Throws
@@ -44,9 +44,9 @@ class GraphLowering {
   void bind(const Node& node, const Values& results);
   void bind_each(const Node& node, const Values& results);
 
-  Emitter emit_;
+  ProgramEmitter emit_;
   ModuleStackRegionMapper regions_;
-  const LoweringOptions& source_;
+  const ModelSourceAndLoweringOptions& source_;
   Pt2ArgumentConverter values_;
 };
 

@@ -4,7 +4,7 @@
 
 namespace memtune::frontend {
 
-void ModuleStackRegionMapper::enter(Emitter& emit, const std::string& stack) {
+void ModuleStackRegionMapper::enter(ProgramEmitter& emit, const std::string& stack) {
   const auto known = known_.find(stack);
   const int region = known != known_.end() ? known->second : find(emit, stack);
   known_.emplace(stack, region);
@@ -12,7 +12,7 @@ void ModuleStackRegionMapper::enter(Emitter& emit, const std::string& stack) {
 }
 
 // Returns -1 if the stack names no module.
-int ModuleStackRegionMapper::find(Emitter& emit, const std::string& stack) {
+int ModuleStackRegionMapper::find(ProgramEmitter& emit, const std::string& stack) {
   int region = -1;
   std::string keys = "keys";
   for (const model::Pt2ModuleStackEntry& module : model::module_stack(stack)) {

@@ -4,7 +4,7 @@
 #include <string>
 #include <unordered_map>
 
-#include "core/model/frontend/emitter.h"
+#include "core/model/frontend/program_emitter.h"
 
 namespace memtune::frontend {
 
@@ -14,10 +14,10 @@ class ModuleStackRegionMapper {
 
   // Sets the region of the next ops to the innermost module of the stack ("key,path,type;..."). Without a module it
   // stays.
-  void enter(Emitter& emit, const std::string& stack);
+  void enter(ProgramEmitter& emit, const std::string& stack);
 
  private:
-  int find(Emitter& emit, const std::string& stack);
+  int find(ProgramEmitter& emit, const std::string& stack);
 
   program::Program& program_;
   std::unordered_map<std::string, int> known_;  // by stack, and by the keys of outer modules

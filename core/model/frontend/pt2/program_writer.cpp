@@ -19,7 +19,8 @@ using program::Program;
 
 class ProgramWriter {
  public:
-  ProgramWriter(const ParsedPt2Program& exported, const ExportedWeights& weights, const LoweringOptions& source)
+  ProgramWriter(const ParsedPt2Program& exported, const ExportedWeights& weights,
+                const ModelSourceAndLoweringOptions& source)
       : exported_(exported), weights_(weights), given_(source.model.arguments), nodes_(program_, source) {}
 
   Program write() {
@@ -98,7 +99,8 @@ class ProgramWriter {
 
 }  // namespace
 
-Program write_program(const ParsedPt2Program& exported, const ExportedWeights& weights, const LoweringOptions& source) {
+Program write_program(const ParsedPt2Program& exported, const ExportedWeights& weights,
+                      const ModelSourceAndLoweringOptions& source) {
   return ProgramWriter(exported, weights, source).write();
 }
 

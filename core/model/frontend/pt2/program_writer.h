@@ -10,6 +10,6 @@ namespace memtune::frontend {
 // Writes for the source's device. Inputs that are numbers get the source's values. Throws UsageError without the
 // model's path.
 program::Program write_program(const model::ParsedPt2Program& exported, const ExportedWeights& weights,
-                               const LoweringOptions& source);
+                               const ModelSourceAndLoweringOptions& source);
 
 }  // namespace memtune::frontend

@@ -7,14 +7,14 @@
 #include <unordered_map>
 #include <utility>
 
-#include "core/model/frontend/emitter.h"
+#include "core/model/frontend/program_emitter.h"
 #include "core/model/pt2/pt2_graph.h"
 
 namespace memtune::frontend {
 
 class Pt2ArgumentConverter {
  public:
-  Pt2ArgumentConverter(Emitter& emit, c10::Device device) : emit_(emit), device_(device) {}
+  Pt2ArgumentConverter(ProgramEmitter& emit, c10::Device device) : emit_(emit), device_(device) {}
 
   using Names = std::unordered_map<std::string, Value>;
   // returns the old names; for entering and leaving an inner graph
@@ -38,7 +38,7 @@ class Pt2ArgumentConverter {
   Value tensor(const model::Pt2Argument& given);
   Value real(const model::Pt2Argument& given, const model::Pt2ValueOrConstant& element);
 
-  Emitter& emit_;
+  ProgramEmitter& emit_;
   c10::Device device_;
   Names known_;
 };

@@ -13,7 +13,7 @@ namespace {
 
 const char* const kFixedByExport = "exported: dropout, branches and batch-norm mode are fixed as they were recorded";
 
-void check_is_trainable(const LoweringOptions& source, const program::ModelState& state) {
+void check_is_trainable(const ModelSourceAndLoweringOptions& source, const program::ModelParametersAndBuffers& state) {
   bool trains = false;
   for (const auto& [name, parameter] : state.parameters) {
     trains |= parameter.requires_grad();
@@ -30,7 +30,7 @@ void check_is_trainable(const LoweringOptions& source, const program::ModelState
     model::refuse_model(source.model.path, "none of its parameters requires grad, so there is nothing to train");
 }
 
-program::Program lower_archive(const LoweringOptions& source) {
+program::Program lower_archive(const ModelSourceAndLoweringOptions& source) {
   const model::Pt2Archive archive(source.model.path);
   const model::ParsedPt2Program exported = model::read_pt2_program(archive);
   const ExportedWeights weights(archive, exported.tensors, source.device);
@@ -41,7 +41,7 @@ program::Program lower_archive(const LoweringOptions& source) {
 
 }  // namespace
 
-program::Program Pt2FrontEnd::lower(const LoweringOptions& source) const {
+program::Program Pt2FrontEnd::lower(const ModelSourceAndLoweringOptions& source) const {
   load_libraries(source.model.libraries);
   program::Program program;
   try {

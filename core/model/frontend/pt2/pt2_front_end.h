@@ -8,7 +8,7 @@ namespace memtune::frontend {
 class Pt2FrontEnd final : public FrontEnd {
  public:
   bool claims(const DetectedModelSource& probe) const override { return probe.file.exported; }
-  program::Program lower(const LoweringOptions& source) const override;
+  program::Program lower(const ModelSourceAndLoweringOptions& source) const override;
 };
 
 }  // namespace memtune::frontend

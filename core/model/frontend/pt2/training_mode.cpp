@@ -5,9 +5,9 @@
 namespace memtune::frontend {
 namespace {
 
-using program::Body;
 using program::Op;
 using program::Program;
+using program::ProgramOrControlFlowBody;
 
 struct Modes {
   int all = 0, evaluating = 0;
@@ -27,9 +27,9 @@ bool does_nothing(const Program& program, const Op& op) {  // a dropout of 0
   return share.isScalar() && share.toScalar().toDouble() == 0;
 }
 
-void count(const Program& program, const Body& body, Modes& modes) {
+void count(const Program& program, const ProgramOrControlFlowBody& body, Modes& modes) {
   for (const Op& op : body.ops) {
-    for (const Body& inner : op.bodies) count(program, inner, modes);
+    for (const ProgramOrControlFlowBody& inner : op.bodies) count(program, inner, modes);
     const auto found = mode_arguments().find(op.name);
     if (found == mode_arguments().end() || does_nothing(program, op)) continue;
     const c10::IValue& trains = program.constants[op.inputs.at(found->second)];

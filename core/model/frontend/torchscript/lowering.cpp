@@ -9,7 +9,7 @@
 #include "core/base/error.h"
 #include "core/model/frontend/torchscript/arguments.h"
 #include "core/model/frontend/torchscript/constants.h"
-#include "core/model/frontend/torchscript/lowered_value.h"
+#include "core/model/frontend/torchscript/runtime_or_lowering_time_value.h"
 #include "core/model/program/interpreter.h"
 
 namespace memtune::frontend {
@@ -27,10 +27,11 @@ UsageError refused(const jit::Node* node, const std::string& why) {
 
 class Lowering {
  public:
-  Lowering(Emitter& emit, c10::Device device) : emit_(emit), device_(device) {}
+  Lowering(ProgramEmitter& emit, c10::Device device) : emit_(emit), device_(device) {}
 
   // Inlines `function`'s graph at the emitter's position and returns its outputs.
-  std::vector<LoweredValue> inline_graph(jit::Function& function, const std::vector<LoweredValue>& arguments) {
+  std::vector<RuntimeOrLoweringTimeValue> inline_graph(jit::Function& function,
+                                                       const std::vector<RuntimeOrLoweringTimeValue>& arguments) {
     auto* graph_function = jit::tryToGraphFunction(function);
     if (!graph_function) throw UsageError("cannot run " + function.name() + ": it has no TorchScript body");
     graph_function->ensure_defined();
@@ -43,8 +44,8 @@ class Lowering {
     return gather(graph->outputs());
   }
 
-  OutputTree answer_of(const LoweredValue& known, const c10::TypePtr& type) {
-    auto* tuple = std::get_if<TupleRef>(&known.what);
+  OutputTree answer_of(const RuntimeOrLoweringTimeValue& known, const c10::TypePtr& type) {
+    auto* tuple = std::get_if<LoweringTimeTuple>(&known.what);
     if (!tuple) return {value_of(known, nullptr).slot, type, {}};
     OutputTree answer{-1, type, {}};
     auto types = type->containedTypes();
@@ -55,17 +56,18 @@ class Lowering {
 
  private:
   // The run-time value of `known`; packs a tuple into one.
-  Value value_of(const LoweredValue& known, const jit::Node* user) {
+  Value value_of(const RuntimeOrLoweringTimeValue& known, const jit::Node* user) {
     if (auto* value = std::get_if<Value>(&known.what)) return *value;
-    if (auto* module = std::get_if<ModuleRef>(&known.what)) return emit_.constant(c10::IValue(module->object));
-    auto* tuple = std::get_if<TupleRef>(&known.what);
+    if (auto* module = std::get_if<ModuleObjectAndPath>(&known.what))
+      return emit_.constant(c10::IValue(module->object));
+    auto* tuple = std::get_if<LoweringTimeTuple>(&known.what);
     if (!tuple) throw user ? refused(user, "a function is used as a value") : UsageError("the model returns code");
     Values elements;
-    for (const LoweredValue& element : tuple->elements) elements.push_back(value_of(element, user));
+    for (const RuntimeOrLoweringTimeValue& element : tuple->elements) elements.push_back(value_of(element, user));
     return emit_.tuple(elements);
   }
 
-  const LoweredValue& input(const jit::Node* node, size_t i) const { return known_.at(node->input(i)); }
+  const RuntimeOrLoweringTimeValue& input(const jit::Node* node, size_t i) const { return known_.at(node->input(i)); }
 
   Value value(const jit::Node* node, size_t i) { return value_of(input(node, i), node); }
 
@@ -76,23 +78,26 @@ class Lowering {
   }
 
   template <typename Range>
-  std::vector<LoweredValue> gather(const Range& range) const {
-    std::vector<LoweredValue> result;
+  std::vector<RuntimeOrLoweringTimeValue> gather(const Range& range) const {
+    std::vector<RuntimeOrLoweringTimeValue> result;
     for (auto* value : range) result.push_back(known_.at(value));
     return result;
   }
 
-  void know(const jit::Value* value, LoweredValue known) { known_.insert_or_assign(value, std::move(known)); }
+  void know(const jit::Value* value, RuntimeOrLoweringTimeValue known) {
+    known_.insert_or_assign(value, std::move(known));
+  }
 
-  void bind(const jit::Node* node, std::vector<LoweredValue> results) {
+  void bind(const jit::Node* node, std::vector<RuntimeOrLoweringTimeValue> results) {
     for (size_t i = 0; i < node->outputs().size(); ++i) know(node->output(i), std::move(results.at(i)));
   }
 
   void bind(const jit::Node* node, const Values& results) {
-    for (size_t i = 0; i < node->outputs().size(); ++i) know(node->output(i), LoweredValue{results.at(i)});
+    for (size_t i = 0; i < node->outputs().size(); ++i)
+      know(node->output(i), RuntimeOrLoweringTimeValue{results.at(i)});
   }
 
-  void bind(const jit::Node* node, Value result) { know(node->output(), LoweredValue{result}); }
+  void bind(const jit::Node* node, Value result) { know(node->output(), RuntimeOrLoweringTimeValue{result}); }
 
   void lower_nodes(const jit::Block* block) {
     for (const jit::Node* node : block->nodes()) {
@@ -114,7 +119,9 @@ class Lowering {
       case c10::aten::wait:
       case prim::unchecked_cast: know(node->output(), input(node, 0)); return;
       case c10::aten::warn: return;
-      case prim::TupleConstruct: know(node->output(), LoweredValue{TupleRef{gather(node->inputs())}}); return;
+      case prim::TupleConstruct:
+        know(node->output(), RuntimeOrLoweringTimeValue{LoweringTimeTuple{gather(node->inputs())}});
+        return;
       case prim::TupleUnpack: return lower_tuple_unpack(node);
       case prim::TupleIndex: return lower_tuple_index(node);
       case prim::TupleSlice: return lower_tuple_slice(node);
@@ -136,7 +143,7 @@ class Lowering {
   void lower_constant(const jit::Node* node) {
     const jit::Value* value = node->output();
     if (value->type()->kind() == c10::TypeKind::FunctionType) {
-      know(value, LoweredValue{JitFunctionRef{value->type()->expectRef<c10::FunctionType>().function()}});
+      know(value, RuntimeOrLoweringTimeValue{JitFunctionRef{value->type()->expectRef<c10::FunctionType>().function()}});
       return;
     }
     auto constant_value = jit::toIValue(value);
@@ -146,17 +153,17 @@ class Lowering {
 
   void lower_get_attribute(const jit::Node* node) {
     const std::string& name = node->s(attr::name);
-    auto* module = std::get_if<ModuleRef>(&input(node, 0).what);
+    auto* module = std::get_if<ModuleObjectAndPath>(&input(node, 0).what);
     if (!module) return bind(node, emit_.attribute(value(node, 0), name));
     c10::IValue held = module->object->getAttr(name);
     if (!held.isModule()) return bind(node, emit_.attribute(module->object, name));
     std::string path = module->path.empty() ? name : module->path + "." + name;
-    know(node->output(), LoweredValue{ModuleRef{held.toObject(), path}});
+    know(node->output(), RuntimeOrLoweringTimeValue{ModuleObjectAndPath{held.toObject(), path}});
   }
 
   void lower_set_attribute(const jit::Node* node) {
     const std::string& name = node->s(attr::name);
-    if (auto* module = std::get_if<ModuleRef>(&input(node, 0).what))
+    if (auto* module = std::get_if<ModuleObjectAndPath>(&input(node, 0).what))
       return emit_.set_attribute(module->object, name, value(node, 1));
     emit_.set_attribute(value(node, 0), name, value(node, 1));
   }
@@ -164,9 +171,9 @@ class Lowering {
   void lower_call_method(const jit::Node* node) {
     const std::string& name = node->s(attr::name);
     auto arguments = gather(node->inputs());
-    if (auto* module = std::get_if<ModuleRef>(&input(node, 0).what)) {
+    if (auto* module = std::get_if<ModuleObjectAndPath>(&input(node, 0).what)) {
       auto type = module->object->type();
-      const Emitter::InRegion region(emit_, module->path, class_name(type));
+      const ProgramEmitter::InRegion region(emit_, module->path, class_name(type));
       return bind(node, inline_graph(type->getMethod(name), arguments));
     }
     bind(node, inline_graph(method(node, name, "object"), arguments));
@@ -221,14 +228,14 @@ class Lowering {
       return bind(node, emit_.constant(c10::IValue()));
     }
     auto arguments = gather(node->inputs());
-    const LoweredValue none{emit_.constant(c10::IValue())};
+    const RuntimeOrLoweringTimeValue none{emit_.constant(c10::IValue())};
     arguments.insert(arguments.end(), 3, none);
     bind(node, inline_graph(method(node, "__exit__", "context manager"), arguments));
   }
 
   void lower_tuple_unpack(const jit::Node* node) {
-    if (auto* tuple = std::get_if<TupleRef>(&input(node, 0).what))
-      return bind(node, std::vector<LoweredValue>(tuple->elements));
+    if (auto* tuple = std::get_if<LoweringTimeTuple>(&input(node, 0).what))
+      return bind(node, std::vector<RuntimeOrLoweringTimeValue>(tuple->elements));
     bind(node, emit_.unpack_tuple(value(node, 0), node->outputs().size()));
   }
 
@@ -236,21 +243,21 @@ class Lowering {
     auto index = jit::toIValue(node->input(1));
     if (!index || !index->isInt()) throw refused(node, "a tuple index that is only known at run time");
     int64_t i = index->toInt();
-    auto* parts = std::get_if<TupleRef>(&input(node, 0).what);
+    auto* parts = std::get_if<LoweringTimeTuple>(&input(node, 0).what);
     if (!parts) return bind(node, emit_.tuple_element(value(node, 0), i));
     if (i < 0) i += static_cast<int64_t>(parts->elements.size());
     know(node->output(), parts->elements.at(i));
   }
 
   void lower_tuple_slice(const jit::Node* node) {
-    auto* tuple = std::get_if<TupleRef>(&input(node, 0).what);
+    auto* tuple = std::get_if<LoweringTimeTuple>(&input(node, 0).what);
     if (!tuple) throw refused(node, "a slice of a tuple that is only known at run time");
     auto begin = tuple->elements.begin();
-    know(node->output(), {TupleRef{{begin + node->i(attr::beg), begin + node->i(attr::end)}}});
+    know(node->output(), {LoweringTimeTuple{{begin + node->i(attr::beg), begin + node->i(attr::end)}}});
   }
 
   Values lower_body(const jit::Block* block, const jit::Node* owner, const Values& inputs) {
-    for (size_t i = 0; i < inputs.size(); ++i) know(block->inputs()[i], LoweredValue{inputs[i]});
+    for (size_t i = 0; i < inputs.size(); ++i) know(block->inputs()[i], RuntimeOrLoweringTimeValue{inputs[i]});
     lower_nodes(block);
     Values results;
     for (auto* value : block->outputs()) results.push_back(value_of(known_.at(value), owner));
@@ -298,16 +305,16 @@ class Lowering {
     bind(node, emit_.call({node->kind().toQualString(), &known->schema(), run}, values(node), node->outputs().size()));
   }
 
-  Emitter& emit_;
+  ProgramEmitter& emit_;
   c10::Device device_;
-  std::unordered_map<const jit::Value*, LoweredValue> known_;
+  std::unordered_map<const jit::Value*, RuntimeOrLoweringTimeValue> known_;
 };
 
 bool may_be_missing(const c10::Argument& argument) {
   return argument.default_value() && argument.default_value()->isNone();
 }
 
-void add_state(const jit::Module& module, program::ModelState& state) {
+void add_state(const jit::Module& module, program::ModelParametersAndBuffers& state) {
   std::unordered_map<const void*, std::string> seen;
   for (const auto& parameter : module.named_parameters()) {
     auto [known, is_new] = seen.emplace(parameter.value.unsafeGetTensorImpl(), parameter.name);
@@ -325,17 +332,18 @@ program::Program lower_module(const jit::Module& module, c10::Device device, con
   program::Program program;
   program.regions.push_back({"", class_name(module.type()), -1});
   add_state(module, program.state);
-  Emitter emit(program);
+  ProgramEmitter emit(program);
   auto& forward = module.get_method("forward").function();
   const auto& arguments = forward.getSchema().arguments();
   check_arguments(forward.getSchema(), given);
-  std::vector<LoweredValue> known = {LoweredValue{ModuleRef{module._ivalue(), ""}}};
+  std::vector<RuntimeOrLoweringTimeValue> known = {
+      RuntimeOrLoweringTimeValue{ModuleObjectAndPath{module._ivalue(), ""}}};
   for (size_t i = 1; i < arguments.size(); ++i)
-    known.push_back(LoweredValue{takes_tensor(arguments[i])
-                                     ? emit.input(arguments[i].name(), may_be_missing(arguments[i]))
-                                     : emit.constant(value_of(arguments[i], given))});
+    known.push_back(RuntimeOrLoweringTimeValue{takes_tensor(arguments[i])
+                                                   ? emit.input(arguments[i].name(), may_be_missing(arguments[i]))
+                                                   : emit.constant(value_of(arguments[i], given))});
   Lowering lowering(emit, device);
-  const LoweredValue output = lowering.inline_graph(forward, known).at(0);
+  const RuntimeOrLoweringTimeValue output = lowering.inline_graph(forward, known).at(0);
   program.answer = lowering.answer_of(output, jit::toGraphFunction(forward).graph()->outputs()[0]->type());
   return program;
 }

@@ -58,7 +58,7 @@ void move_tensors(Module& module, c10::Device device, std::optional<at::ScalarTy
 
 }  // namespace
 
-Module load_module(const LoweringOptions& source) {
+Module load_module(const ModelSourceAndLoweringOptions& source) {
   Module module = load_file(source.model.path);
   check_is_trainable(source.model.path, module);
   std::optional<at::ScalarType> type;

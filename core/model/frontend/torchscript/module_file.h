@@ -11,7 +11,7 @@ namespace memtune::frontend {
 // source says. Integer buffers keep their type; tied parameters stay tied. Throws UsageError if LibTorch cannot load
 // the file, or if it has no forward method or no parameters (a frozen module). Also if no floating or complex parameter
 // requires grad.
-torch::jit::Module load_module(const LoweringOptions& source);
+torch::jit::Module load_module(const ModelSourceAndLoweringOptions& source);
 
 // A note on modules in evaluation mode, for a scripted module; "" if all are in training mode.
 std::string note_on_evaluation(const torch::jit::Module& module);

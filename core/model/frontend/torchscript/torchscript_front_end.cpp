@@ -20,7 +20,7 @@ bool TorchScriptFrontEnd::claims(const DetectedModelSource& probe) const {
   return !probe.has_config() && !probe.file.exported && probe.file.unusable_reason.empty();
 }
 
-program::Program TorchScriptFrontEnd::lower(const LoweringOptions& source) const {
+program::Program TorchScriptFrontEnd::lower(const ModelSourceAndLoweringOptions& source) const {
   load_libraries(source.model.libraries);  // first, because these operators may reach outside too
   std::optional<UnsafeOperatorBlocker> refused;
   if (!source.model.trusted) refused.emplace();

@@ -8,7 +8,7 @@ namespace memtune::frontend {
 class TorchScriptFrontEnd final : public FrontEnd {
  public:
   bool claims(const DetectedModelSource& probe) const override;
-  program::Program lower(const LoweringOptions& source) const override;
+  program::Program lower(const ModelSourceAndLoweringOptions& source) const override;
 };
 
 }  // namespace memtune::frontend

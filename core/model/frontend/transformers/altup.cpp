@@ -33,7 +33,7 @@ class AltupWriter {
   }
 
   Value prediction(Value streams) {
-    const Emitter::InRegion region(emit_, path_, parts_.type("TextAltUp"));
+    const ProgramEmitter::InRegion region(emit_, path_, parts_.type("TextAltUp"));
     const Value routed = modalities(active(streams));
     const Value flat = coefficients(routed);
     const Value square = parts_.reshaped(flat, parts_.shape({altup_.streams, altup_.streams}));
@@ -45,7 +45,7 @@ class AltupWriter {
   }
 
   Value correction(Value predictions, Value activated) {
-    const Emitter::InRegion region(emit_, path_, parts_.type("TextAltUp"));
+    const ProgramEmitter::InRegion region(emit_, path_, parts_.type("TextAltUp"));
     const Value routed = modalities(activated);
     const Value innovation = emit_.op("aten::sub", "Tensor", {activated, active(predictions)});
     const Value each = emit_.op("aten::repeat", "", {innovation, std::vector<int64_t>{altup_.streams, 1, 1, 1}});
@@ -60,10 +60,10 @@ class AltupWriter {
 
   // A copy, because the streams are changed in place.
   Value scaled_copy(Value streams) {
-    const Emitter::InRegion region(emit_, path_, parts_.type("TextAltUp"));
+    const ProgramEmitter::InRegion region(emit_, path_, parts_.type("TextAltUp"));
     const std::string name = path_ + ".correct_output_scale";
     const Value x = emit_.op("aten::clone", "", {active(streams)});
-    const Value scale = parts_.parameter(name, {config_.hidden}, WeightInit::zeros);
+    const Value scale = parts_.parameter(name, {config_.hidden}, SyntheticWeightInitialization::zeros);
     return parts_.like(parts_.multiply(parts_.like(x, scale), scale), x);
   }
 
@@ -104,7 +104,8 @@ class AltupWriter {
   }
 
   Value weights(const char* name, int64_t out) {
-    return parts_.parameter(path_ + "." + name + ".weight", {out, altup_.streams}, WeightInit::noise);
+    return parts_.parameter(path_ + "." + name + ".weight", {out, altup_.streams},
+                            SyntheticWeightInitialization::noise);
   }
 
   // Without autograd, as Python's weight.data.clamp_().
@@ -123,7 +124,7 @@ class AltupWriter {
   Value permuted(Value x, const std::vector<int64_t>& order) { return emit_.op("aten::permute", "", {x, order}); }
 
   DecoderOpEmitter& parts_;
-  Emitter& emit_;
+  ProgramEmitter& emit_;
   const model::TransformersConfig& config_;
   const model::AltupConfig& altup_;
   std::string path_;
@@ -146,7 +147,7 @@ Value write_altup_correction(DecoderOpEmitter& parts, Value predictions, Value a
 Value active_stream(DecoderOpEmitter& parts, Value streams) { return AltupWriter(parts).active(streams); }
 
 void add_layer_input(DecoderOpEmitter& parts, Value streams, Value input, const std::string& layer) {
-  Emitter& emit = parts.emit();
+  ProgramEmitter& emit = parts.emit();
   const Value y = write_layer_input(parts, AltupWriter(parts, layer).scaled_copy(streams), input, layer);
   const auto others = [&] {
     return emit.op("aten::slice", "Tensor", {streams, 0, 1, std::numeric_limits<int64_t>::max(), 1});
@@ -159,7 +160,7 @@ void add_layer_input(DecoderOpEmitter& parts, Value streams, Value input, const 
 Value write_laurel(DecoderOpEmitter& parts, Value x, const std::string& layer) {
   const std::string path = layer + ".laurel";
   const int64_t hidden = parts.config().hidden, rank = parts.config().altup->laurel_rank;
-  const Emitter::InRegion region(parts.emit(), path, parts.type("TextLaurelBlock"));
+  const ProgramEmitter::InRegion region(parts.emit(), path, parts.type("TextLaurelBlock"));
   const Value narrow = parts.linear(x, path + ".linear_left", hidden, rank, /*bias=*/false);
   const Value y = parts.linear(narrow, path + ".linear_right", rank, hidden, /*bias=*/false);
   return parts.plus(x, parts.norm(y, path + ".post_laurel_norm", hidden));

@@ -25,8 +25,8 @@ class AttentionWriter {
   AttentionWriter(DecoderOpEmitter& parts, std::string path)
       : parts_(parts), emit_(parts.emit()), config_(parts.config()), family_(parts.family()), path_(std::move(path)) {}
 
-  Value write(Value x, const TokenPositionsAndRotary& at, const AttentionVisibility& seen) {
-    const Emitter::InRegion region(emit_, path_, parts_.type("Attention"));
+  Value write(Value x, const TokenPositionsAndRotary& at, const AttentionMaskWindowAndBias& seen) {
+    const ProgramEmitter::InRegion region(emit_, path_, parts_.type("Attention"));
     if (config_.latent) {
       const auto [q, k, v] =
           write_latent_projections(parts_, x, path_, unsqueezed(at.turn->first), unsqueezed(at.turn->second));
@@ -55,9 +55,9 @@ class AttentionWriter {
   }
 
   // Of a layer that shares keys and values. Rotates before heads come first.
-  Value write(Value x, const TokenPositionsAndRotary& at, const AttentionVisibility& seen,
-              const model::LayerConfig& layer, KeysAndValues& shared) {
-    const Emitter::InRegion region(emit_, path_, parts_.type("Attention"));
+  Value write(Value x, const TokenPositionsAndRotary& at, const AttentionMaskWindowAndBias& seen,
+              const model::PerLayerConfigOverrides& layer, KeysAndValues& shared) {
+    const ProgramEmitter::InRegion region(emit_, path_, parts_.type("Attention"));
     const auto turned = [&](Value y) {
       const auto wide = [&](Value table) { return emit_.op("aten::unsqueeze", "", {table, 2}); };
       return transposed(apply_rotary(parts_, y, {wide(at.turn->first), wide(at.turn->second)}));
@@ -85,10 +85,10 @@ class AttentionWriter {
     return parts_.dropped(y, config_.attention_output_dropout);
   }
 
-  Value attended(Value q, Value k, Value v, const AttentionVisibility& seen) {
+  Value attended(Value q, Value k, Value v, const AttentionMaskWindowAndBias& seen) {
     const AttentionImplementation how = parts_.setting().attention;
     if (how == AttentionImplementation::flash_varlen) return flash(q, k, v, seen);
-    if (family_.scoring != model::EagerAttentionFormula::scaled)
+    if (family_.scoring != model::EagerAttentionScoreFormula::scaled)
       return emit_.op("aten::contiguous", "", {transposed(write_older_attention(parts_, {q, k, v}, path_, seen))});
     if (family_.always_masked) return emit_.op("aten::contiguous", "", {transposed(masked(q, k, v, *seen.mask))});
     const Value o = how == AttentionImplementation::eager ? eager(q, repeated(k), repeated(v), *seen.mask)
@@ -98,7 +98,7 @@ class AttentionWriter {
   }
 
   // Each half of the values goes to all heads.
-  Value difference(Value q, Value k, Value v, const AttentionVisibility& seen) {
+  Value difference(Value q, Value k, Value v, const AttentionMaskWindowAndBias& seen) {
     const Values halves = emit_.unpack_list(emit_.op("aten::chunk", "", {v, 2, 1}), 2);
     const auto twice = [&](Value x) { return emit_.op("aten::repeat", "", {x, std::vector<int64_t>{1, 2, 1, 1}}); };
     const Value first = twice(halves[0]), second = twice(halves[1]);
@@ -107,13 +107,14 @@ class AttentionWriter {
   }
 
   // The kernel's window does not count the query itself.
-  Value flash(Value q, Value k, Value v, const AttentionVisibility& seen) {
+  Value flash(Value q, Value k, Value v, const AttentionMaskWindowAndBias& seen) {
     const auto in_rows = [&](Value x, int64_t heads) {
       const Value by_token = transposed(parts_.setting().autocast ? parts_.cast(x, *parts_.setting().autocast) : x);
       return emit_.op("aten::reshape", "", {by_token, std::vector<int64_t>{-1, heads, config_.head_width}});
     };
     const int64_t sequence = parts_.setting().sequence;
-    const OpArgument longest = sequence > 0 ? OpArgument(sequence) : OpArgument(parts_.length());
+    const ValueOrConstantOpArgument longest =
+        sequence > 0 ? ValueOrConstantOpArgument(sequence) : ValueOrConstantOpArgument(parts_.length());
     const IValue window = seen.window > 0 ? IValue(seen.window - 1) : IValue();
     const Value queries = in_rows(q, config_.heads), keys = in_rows(k, config_.kv_heads);
     const Value values = in_rows(v, config_.kv_heads);
@@ -132,9 +133,10 @@ class AttentionWriter {
                     {q, k, v, IValue(), config_.attention_dropout, true, scale(), grouped});
   }
   Value masked(Value q, Value k, Value v, Value mask) {
-    return emit_.op("aten::scaled_dot_product_attention", "",
-                    {q, k, v, mask, config_.attention_dropout, false,
-                     family_.always_masked ? OpArgument(IValue()) : OpArgument(scale()), false});
+    return emit_.op(
+        "aten::scaled_dot_product_attention", "",
+        {q, k, v, mask, config_.attention_dropout, false,
+         family_.always_masked ? ValueOrConstantOpArgument(IValue()) : ValueOrConstantOpArgument(scale()), false});
   }
   Value eager(Value q, Value k, Value v, Value mask) {
     const Value products = emit_.op("aten::matmul", "", {q, emit_.op("aten::transpose", "int", {k, 2, 3})});
@@ -151,7 +153,7 @@ class AttentionWriter {
   }
   // A score of each head takes part in the softmax and is dropped after it.
   Value with_sinks(Value scores, Value q, Value v) {
-    const Value sinks = parts_.parameter(in("sinks"), {config_.heads}, WeightInit::noise);
+    const Value sinks = parts_.parameter(in("sinks"), {config_.heads}, SyntheticWeightInitialization::noise);
     const Value shaped = emit_.op("aten::reshape", "", {sinks, std::vector<int64_t>{1, -1, 1, 1}});
     const Value sizes =
         emit_.list(c10::ListType::ofInts(), {emit_.op("aten::size", "int", {q, 0}), emit_.constant(-1),
@@ -200,7 +202,7 @@ class AttentionWriter {
   }
 
   Value of_unit_length(Value x) {
-    const Emitter::InRegion region(emit_, in("qk_norm"), parts_.type("L2Norm"));
+    const ProgramEmitter::InRegion region(emit_, in("qk_norm"), parts_.type("L2Norm"));
     return parts_.like(parts_.of_unit_mean_square(parts_.cast(x, at::kFloat), config_.epsilon), x);
   }
 
@@ -297,7 +299,7 @@ class AttentionWriter {
 
   Value normed_heads(Value x, const std::string& path, int64_t count) {
     if (family_.query_norm == QueryKeyNorm::per_transposed_head) return parts_.norm(x, path, config_.head_width);
-    const Emitter::InRegion region(emit_, path, parts_.type("LayerNormPerHead"));
+    const ProgramEmitter::InRegion region(emit_, path, parts_.type("LayerNormPerHead"));
     Values each = emit_.unpack_list(emit_.op("aten::split", "Tensor", {x, 1, 1}), count);
     for (int64_t i = 0; i < count; ++i)
       each[i] = parts_.layer_norm(each[i], path + ".norms." + std::to_string(i), config_.head_width, /*bias=*/false);
@@ -398,7 +400,7 @@ class AttentionWriter {
   Value heads(Value x) { return transposed(viewed(x)); }  // [batch, heads, length, width]
 
   DecoderOpEmitter& parts_;
-  Emitter& emit_;
+  ProgramEmitter& emit_;
   const model::TransformersConfig& config_;
   const model::TransformersFamilyConventions& family_;
   std::string path_;
@@ -408,7 +410,8 @@ class AttentionWriter {
 }  // namespace
 
 Value write_attention(DecoderOpEmitter& parts, Value x, const std::string& path, const TokenPositionsAndRotary& at,
-                      const AttentionVisibility& seen, const model::LayerConfig* layer, KeysAndValues* shared) {
+                      const AttentionMaskWindowAndBias& seen, const model::PerLayerConfigOverrides* layer,
+                      KeysAndValues* shared) {
   if (layer) return AttentionWriter(parts, path).write(x, at, seen, *layer, *shared);
   return AttentionWriter(parts, path).write(x, at, seen);
 }

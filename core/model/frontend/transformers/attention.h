@@ -11,7 +11,7 @@
 namespace memtune::frontend {
 
 // The keys that queries see.
-struct AttentionVisibility {
+struct AttentionMaskWindowAndBias {
   std::optional<Value> mask;  // attention_mask.h; nullopt: all keys before the query
   std::optional<Value> ends;  // flash-varlen: int32 [documents + 1], start of each document over all rows, and the end
   int64_t window = 0;         // flash-varlen: window size; 0: none
@@ -30,7 +30,7 @@ using KeysAndValues = std::optional<std::pair<Value, Value>>;
 
 // `shared`: read by layers that reuse keys, set by the others; null for other families.
 Value write_attention(DecoderOpEmitter& parts, Value x, const std::string& path, const TokenPositionsAndRotary& at,
-                      const AttentionVisibility& seen, const model::LayerConfig* layer = nullptr,
+                      const AttentionMaskWindowAndBias& seen, const model::PerLayerConfigOverrides* layer = nullptr,
                       KeysAndValues* shared = nullptr);
 
 }  // namespace memtune::frontend

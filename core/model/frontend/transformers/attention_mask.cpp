@@ -17,28 +17,29 @@ double lowest_of(at::ScalarType dtype) {
   return dtype == at::kDouble ? std::numeric_limits<double>::lowest() : std::numeric_limits<float>::lowest();
 }
 
-AttentionMasks::AttentionMasks(DecoderOpEmitter& parts, const std::optional<Value>& documents,
-                               const std::optional<Value>& padding)
+PerWindowAttentionMaskEmitter::PerWindowAttentionMaskEmitter(DecoderOpEmitter& parts,
+                                                             const std::optional<Value>& documents,
+                                                             const std::optional<Value>& padding)
     : parts_(parts), emit_(parts.emit()), documents_(documents), padding_(padding) {}
 
-std::optional<Value> AttentionMasks::of(int64_t window) {
+std::optional<Value> PerWindowAttentionMaskEmitter::of(int64_t window) {
   const auto [found, first] = masks_.try_emplace(window);
   if (!first) return found->second;
   const bool eager = parts_.setting().attention == AttentionImplementation::eager;
   if (!eager && window == 0 && !documents_ && !padding_ && !parts_.family().always_masked) return {};
-  const Emitter::InRegion region(emit_, "mask", "mask");
+  const ProgramEmitter::InRegion region(emit_, "mask", "mask");
   Value mask = seen(window);
   if (eager) {
     const Value zero = emit_.constant(at::zeros({}, at::TensorOptions(parts_.dtype()).device(parts_.device())));
     mask = emit_.op("aten::where", "ScalarOther", {mask, zero, lowest_of(parts_.dtype())});
-    if (parts_.family().scoring == model::EagerAttentionFormula::biased) mask = parts_.cast(mask, at::kBool);
+    if (parts_.family().scoring == model::EagerAttentionScoreFormula::biased) mask = parts_.cast(mask, at::kBool);
   }
   found->second = mask;
   return mask;
 }
 
 // [batch, 1, length, length]
-Value AttentionMasks::seen(int64_t window) {
+Value PerWindowAttentionMaskEmitter::seen(int64_t window) {
   const Value places = emit_.op("aten::arange", "", {parts_.length(), IValue(), IValue(), parts_.device(), false});
   const Value keys = emit_.op("aten::view", "", {places, std::vector<int64_t>{1, 1, 1, -1}});
   const Value queries = emit_.op("aten::view", "", {places, std::vector<int64_t>{1, 1, -1, 1}});
@@ -53,7 +54,7 @@ Value AttentionMasks::seen(int64_t window) {
 }
 
 // Numbers the documents: the number increases wherever positions are not consecutive.
-Value AttentionMasks::same_document() {
+Value PerWindowAttentionMaskEmitter::same_document() {
   const Value first = emit_.op("aten::slice", "Tensor", {*documents_, 1, 0, 1, 1});
   const Value before = emit_.op("aten::sub", "Scalar", {first, 1});
   const Value steps = emit_.op("aten::diff", "", {*documents_, 1, -1, before});
@@ -63,7 +64,7 @@ Value AttentionMasks::same_document() {
   return emit_.op("aten::eq", "Tensor", {by_query, by_key});
 }
 
-Value AttentionMasks::no_padding() {
+Value PerWindowAttentionMaskEmitter::no_padding() {
   const Value there = emit_.op("aten::to", "dtype", {*padding_, at::kBool});
   return emit_.op("aten::unsqueeze", "", {emit_.op("aten::unsqueeze", "", {there, 1}), 1});
 }

@@ -11,11 +11,12 @@ namespace memtune::frontend {
 
 double lowest_of(at::ScalarType dtype);  // the number of least value
 
-class AttentionMasks {
+class PerWindowAttentionMaskEmitter {
  public:
   // `documents`: positions [1, length] that restart with each document of a packed row; nullopt: not packed. `padding`:
   // attention_mask [batch, length], 0 for padding; nullopt: no padding.
-  AttentionMasks(DecoderOpEmitter& parts, const std::optional<Value>& documents, const std::optional<Value>& padding);
+  PerWindowAttentionMaskEmitter(DecoderOpEmitter& parts, const std::optional<Value>& documents,
+                                const std::optional<Value>& padding);
 
   // Returns the mask of layers with this window (0: none); emits it at the first call. It is true where a query sees a
   // key. For eager attention it is 0 there and the dtype's lowest number elsewhere. Returns nullopt if sdpa's own
@@ -28,7 +29,7 @@ class AttentionMasks {
   Value no_padding();
 
   DecoderOpEmitter& parts_;
-  Emitter& emit_;
+  ProgramEmitter& emit_;
   std::optional<Value> documents_, padding_;
   std::map<int64_t, std::optional<Value>> masks_;
 };

@@ -5,12 +5,14 @@ namespace memtune::frontend {
 using c10::IValue;
 
 Value write_causal_convolution(DecoderOpEmitter& parts, Value x, const CausalConvolutionConfig& convolution) {
-  Emitter& emit = parts.emit();
+  ProgramEmitter& emit = parts.emit();
   const std::string& path = convolution.path;
   const int64_t channels = convolution.channels, kernel = convolution.kernel;
-  const Value weight = parts.parameter(path + ".weight", {channels, 1, kernel}, WeightInit::noise);
-  const OpArgument bias =
-      convolution.bias ? OpArgument(parts.parameter(path + ".bias", {channels}, WeightInit::zeros)) : IValue();
+  const Value weight = parts.parameter(path + ".weight", {channels, 1, kernel}, SyntheticWeightInitialization::noise);
+  const ValueOrConstantOpArgument bias =
+      convolution.bias
+          ? ValueOrConstantOpArgument(parts.parameter(path + ".bias", {channels}, SyntheticWeightInitialization::zeros))
+          : IValue();
   const Value flat = emit.op("aten::unsqueeze", "", {emit.op("aten::squeeze", "dim", {weight, 1}), 1});
   const std::vector<int64_t> one = {1}, before = {kernel - 1};
   const Value all = emit.op("aten::conv1d", "", {parts.like(x, flat), flat, bias, one, before, one, channels});

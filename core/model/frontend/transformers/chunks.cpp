@@ -8,7 +8,7 @@ Value write_missing_tokens(DecoderOpEmitter& parts, int64_t chunk) {
 }
 
 Value write_padding(DecoderOpEmitter& parts, Value x, const Values& sizes) {
-  Emitter& emit = parts.emit();
+  ProgramEmitter& emit = parts.emit();
   const Value list = emit.list(c10::ListType::ofInts(), sizes);
   return emit.op("aten::pad", "", {x, list, std::string("constant"), c10::IValue()});
 }

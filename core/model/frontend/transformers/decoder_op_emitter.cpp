@@ -14,7 +14,7 @@ using model::NormKind;
 
 DecoderOpEmitter::DecoderOpEmitter(program::Program& program, const model::TransformersConfig& config,
                                    TransformersWeightProvider& weights, at::TensorOptions options,
-                                   const DecoderOptions& setting)
+                                   const DecoderLoweringOptions& setting)
     : emit_(program),
       config_(config),
       weights_(weights),
@@ -28,13 +28,15 @@ Value DecoderOpEmitter::shape(const std::vector<int64_t>& rest) {
   return emit_.list(c10::ListType::ofInts(), sizes);
 }
 
-Value DecoderOpEmitter::parameter(const std::string& path, at::IntArrayRef shape, WeightInit filling) {
+Value DecoderOpEmitter::parameter(const std::string& path, at::IntArrayRef shape,
+                                  SyntheticWeightInitialization filling) {
   const auto [found, first] = parameters_.try_emplace(path);
   if (first) found->second = emit_.parameter(path, weights_.make(path, shape, filling));
   return found->second;
 }
 
-Value DecoderOpEmitter::parameter_in_float(const std::string& path, at::IntArrayRef shape, WeightInit filling) {
+Value DecoderOpEmitter::parameter_in_float(const std::string& path, at::IntArrayRef shape,
+                                           SyntheticWeightInitialization filling) {
   return emit_.parameter(path, weights_.make_in_float(path, shape, filling));
 }
 
@@ -56,20 +58,21 @@ Value DecoderOpEmitter::stored_factor(const std::string& path) {
 
 Value DecoderOpEmitter::linear(Value x, const std::string& path, int64_t in, int64_t out, bool bias) {
   if (family().transposed_weights) return transposed_linear(x, path, in, out);
-  const Emitter::InRegion region(emit_, path, family().products ? type("Linear") : "Linear");
-  const Value weight = parameter(path + ".weight", {out, in}, WeightInit::noise);
+  const ProgramEmitter::InRegion region(emit_, path, family().products ? type("Linear") : "Linear");
+  const Value weight = parameter(path + ".weight", {out, in}, SyntheticWeightInitialization::noise);
   if (family().products) {  // the bias is added by itself; without one the product has the bits of a linear layer
     const Value product = emit_.op("aten::linear", "", {x, weight});
-    return bias ? plus(product, parameter(path + ".bias", {out}, WeightInit::zeros)) : product;
+    return bias ? plus(product, parameter(path + ".bias", {out}, SyntheticWeightInitialization::zeros)) : product;
   }
   if (!bias) return emit_.op("aten::linear", "", {x, weight});
-  return emit_.op("aten::linear", "", {x, weight, parameter(path + ".bias", {out}, WeightInit::zeros)});
+  return emit_.op("aten::linear", "",
+                  {x, weight, parameter(path + ".bias", {out}, SyntheticWeightInitialization::zeros)});
 }
 
 Value DecoderOpEmitter::transposed_linear(Value x, const std::string& path, int64_t in, int64_t out) {
-  const Emitter::InRegion region(emit_, path, "Conv1D");
-  const Value weight = parameter(path + ".weight", {in, out}, WeightInit::noise);
-  const Value bias = parameter(path + ".bias", {out}, WeightInit::zeros);
+  const ProgramEmitter::InRegion region(emit_, path, "Conv1D");
+  const Value weight = parameter(path + ".weight", {in, out}, SyntheticWeightInitialization::noise);
+  const Value bias = parameter(path + ".bias", {out}, SyntheticWeightInitialization::zeros);
   return emit_.op("aten::view", "", {emit_.op("aten::addmm", "", {bias, rows(x, in), weight}), shape({out})});
 }
 
@@ -83,16 +86,17 @@ Value DecoderOpEmitter::norm(Value x, const std::string& path, int64_t width) {
 }
 
 Value DecoderOpEmitter::layer_norm(Value x, const std::string& path, int64_t width, bool bias) {
-  const Emitter::InRegion region(emit_, path, "LayerNorm");
-  const Value weight = parameter(path + ".weight", {width}, WeightInit::ones);
-  const OpArgument added =
-      bias ? OpArgument(parameter(path + ".bias", {width}, WeightInit::zeros)) : OpArgument(IValue());
+  const ProgramEmitter::InRegion region(emit_, path, "LayerNorm");
+  const Value weight = parameter(path + ".weight", {width}, SyntheticWeightInitialization::ones);
+  const ValueOrConstantOpArgument added =
+      bias ? ValueOrConstantOpArgument(parameter(path + ".bias", {width}, SyntheticWeightInitialization::zeros))
+           : ValueOrConstantOpArgument(IValue());
   return emit_.op("aten::layer_norm", "", {x, std::vector<int64_t>{width}, weight, added, config_.epsilon, true});
 }
 
 Value DecoderOpEmitter::layer_norm_unweighted(Value x, const std::string& path, int64_t width) {
-  const Emitter::InRegion region(emit_, path, type("LayerNorm"));
-  const OpArgument none = IValue();
+  const ProgramEmitter::InRegion region(emit_, path, type("LayerNorm"));
+  const ValueOrConstantOpArgument none = IValue();
   const Value in_float = cast(x, at::kFloat);
   return like(
       emit_.op("aten::layer_norm", "", {in_float, std::vector<int64_t>{width}, none, none, config_.epsilon, true}), x);
@@ -100,9 +104,9 @@ Value DecoderOpEmitter::layer_norm_unweighted(Value x, const std::string& path, 
 
 // Under autocast of CUDA, which the meta device has too, its arguments are cast, not its result.
 Value DecoderOpEmitter::layer_norm_plus_one(Value x, const std::string& path, int64_t width) {
-  const Emitter::InRegion region(emit_, path, type("LayerNorm1P"));
-  const Value weight = parameter(path + ".weight", {width}, WeightInit::ones);
-  const Value bias = parameter(path + ".bias", {width}, WeightInit::zeros);
+  const ProgramEmitter::InRegion region(emit_, path, type("LayerNorm1P"));
+  const Value weight = parameter(path + ".weight", {width}, SyntheticWeightInitialization::ones);
+  const Value bias = parameter(path + ".bias", {width}, SyntheticWeightInitialization::zeros);
   const Value plus_one = emit_.op("aten::add", "Scalar", {weight, 1.0});
   const bool casts = setting_.autocast && !device_.is_cpu();
   const auto given = [&](Value of) { return casts ? cast(of, *setting_.autocast) : of; };
@@ -115,8 +119,8 @@ Value DecoderOpEmitter::layer_norm_plus_one(Value x, const std::string& path, in
 }
 
 Value DecoderOpEmitter::layer_norm_in_float(Value x, const std::string& path, at::IntArrayRef shape) {
-  const Emitter::InRegion region(emit_, path, type("LayerNorm"));
-  const Value weight = parameter(path + ".weight", shape, WeightInit::ones);
+  const ProgramEmitter::InRegion region(emit_, path, type("LayerNorm"));
+  const Value weight = parameter(path + ".weight", shape, SyntheticWeightInitialization::ones);
   const Value in_float = cast(x, at::kFloat);
   const auto mean = [&](Value of) { return emit_.op("aten::mean", "dim", {of, std::vector<int64_t>{-1}, true}); };
   const auto less = [&](Value of, Value by) { return emit_.op("aten::sub", "Tensor", {of, by}); };
@@ -138,15 +142,16 @@ Value DecoderOpEmitter::of_unit_mean_square(Value in_float, double epsilon) {
 }
 
 Value DecoderOpEmitter::unweighted_norm(Value x, const std::string& path) {
-  const Emitter::InRegion region(emit_, path, type("RMSNorm"));
+  const ProgramEmitter::InRegion region(emit_, path, type("RMSNorm"));
   return like(of_unit_mean_square(cast(x, at::kFloat), config_.epsilon), x);
 }
 
 Value DecoderOpEmitter::rms_norm(Value x, const std::string& path, int64_t width, double epsilon) {
-  const Emitter::InRegion region(emit_, path, type("RMSNorm"));
+  const ProgramEmitter::InRegion region(emit_, path, type("RMSNorm"));
   const NormKind kind = family().norm;
   const bool plus_one = kind == NormKind::rms_plus_one;
-  const Value weight = parameter(path + ".weight", {width}, plus_one ? WeightInit::zeros : WeightInit::ones);
+  const Value weight = parameter(path + ".weight", {width},
+                                 plus_one ? SyntheticWeightInitialization::zeros : SyntheticWeightInitialization::ones);
   const Value in_float = cast(x, at::kFloat);
   const Value normed = of_unit_mean_square(in_float, epsilon);
   if (kind == NormKind::rms) return multiply(weight, like(normed, x));
@@ -182,9 +187,9 @@ Value DecoderOpEmitter::bloom_gelu(Value x) {
 
 // transformers' XIELUActivation without its CUDA kernel.
 Value DecoderOpEmitter::xielu(Value x, const std::string& path) {
-  const Emitter::InRegion region(emit_, path, "XIELUActivation");
-  const Value of_positive = parameter(path + ".alpha_p", {1}, WeightInit::zeros);
-  const Value of_negative = parameter(path + ".alpha_n", {1}, WeightInit::zeros);
+  const ProgramEmitter::InRegion region(emit_, path, "XIELUActivation");
+  const Value of_positive = parameter(path + ".alpha_p", {1}, SyntheticWeightInitialization::zeros);
+  const Value of_negative = parameter(path + ".alpha_n", {1}, SyntheticWeightInitialization::zeros);
   const Value beta = emit_.buffer(path + ".beta", weights_.make_buffer(path + ".beta", {}, dtype_, 0.5));
   const Value eps = emit_.buffer(path + ".eps", weights_.make_buffer(path + ".eps", {}, dtype_, -1e-6));
   const auto softplus = [&](Value of) { return emit_.op("aten::softplus", "", {of}); };

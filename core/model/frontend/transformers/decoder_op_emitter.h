@@ -12,8 +12,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/model/frontend/emitter.h"
 #include "core/model/frontend/front_end.h"
+#include "core/model/frontend/program_emitter.h"
 #include "core/model/frontend/transformers/weights.h"
 #include "core/model/transformers/sentence_pooling_config.h"
 #include "core/model/transformers/transformers_config.h"
@@ -21,14 +21,14 @@
 namespace memtune::frontend {
 
 // Settings of a decoder that are not in its config.
-struct DecoderOptions {
+struct DecoderLoweringOptions {
   AttentionImplementation attention = AttentionImplementation::sdpa;
   bool packed = false;
   bool padded = false;
   int64_t sequence = 0;  // longest sequence of the run; 0: not known
   std::optional<at::ScalarType> autocast;
-  HeadKind head = HeadKind::of_config;
-  model::SentencePoolingConfig after = {};  // HeadKind::embedding
+  ModelOutputHeadKind head = ModelOutputHeadKind::of_config;
+  model::SentencePoolingConfig after = {};  // ModelOutputHeadKind::embedding
 
   // True if masks are emitted for every sequence length.
   bool masked() const { return packed || padded || attention == AttentionImplementation::eager; }
@@ -38,14 +38,15 @@ class DecoderOpEmitter {
  public:
   // `program`, `config` and `weights` must outlive this.
   DecoderOpEmitter(program::Program& program, const model::TransformersConfig& config,
-                   TransformersWeightProvider& weights, at::TensorOptions options, const DecoderOptions& setting);
+                   TransformersWeightProvider& weights, at::TensorOptions options,
+                   const DecoderLoweringOptions& setting);
 
-  Emitter& emit() { return emit_; }
+  ProgramEmitter& emit() { return emit_; }
   const model::TransformersConfig& config() const { return layer_ ? *layer_ : config_; }
   // What config() returns from now on; null: the model's config again. The caller keeps it alive.
   void set_layer(const model::TransformersConfig* layer) { layer_ = layer; }
   const model::TransformersFamilyConventions& family() const { return config_.family; }
-  const DecoderOptions& setting() const { return setting_; }
+  const DecoderLoweringOptions& setting() const { return setting_; }
   at::ScalarType dtype() const { return dtype_; }
   c10::Device device() const { return device_; }
   std::string type(std::string_view name) const { return std::string(family().class_prefix) + std::string(name); }
@@ -60,8 +61,8 @@ class DecoderOpEmitter {
   // The list [batch, length, rest...].
   Value shape(const std::vector<int64_t>& rest);
 
-  Value parameter(const std::string& path, at::IntArrayRef shape, WeightInit filling);
-  Value parameter_in_float(const std::string& path, at::IntArrayRef shape, WeightInit filling);
+  Value parameter(const std::string& path, at::IntArrayRef shape, SyntheticWeightInitialization filling);
+  Value parameter_in_float(const std::string& path, at::IntArrayRef shape, SyntheticWeightInitialization filling);
   // [experts, out, in]; by its name, or stacked from the files' tensors of each expert.
   Value expert_weights(const std::string& path, std::string_view name, at::IntArrayRef shape);
   Value stored_buffer(const std::string& path, at::IntArrayRef shape);  // float32, whatever the model's dtype
@@ -97,11 +98,11 @@ class DecoderOpEmitter {
   Value bloom_gelu(Value x);
   Value xielu(Value x, const std::string& path);
 
-  Emitter emit_;
+  ProgramEmitter emit_;
   const model::TransformersConfig& config_;
   const model::TransformersConfig* layer_ = nullptr;
   TransformersWeightProvider& weights_;
-  DecoderOptions setting_;
+  DecoderLoweringOptions setting_;
   at::ScalarType dtype_;
   c10::Device device_;
   Value batch_, length_;

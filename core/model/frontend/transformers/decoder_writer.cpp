@@ -25,14 +25,14 @@ namespace memtune::frontend {
 namespace {
 
 using c10::IValue;
-using model::PositionEncoding;
+using model::OlderDecoderPositionEncoding;
 
 const std::vector<int64_t> kFlat = {-1};
 
 class DecoderWriter {
  public:
   DecoderWriter(program::Program& program, const model::TransformersConfig& config, TransformersWeightProvider& weights,
-                at::TensorOptions options, const DecoderOptions& setting)
+                at::TensorOptions options, const DecoderLoweringOptions& setting)
       : parts_(program, config, weights, options, setting),
         emit_(parts_.emit()),
         config_(config),
@@ -46,13 +46,14 @@ class DecoderWriter {
     if (parts_.setting().padded) padding_ = emit_.input("attention_mask");
     const Value batch = emit_.op("aten::size", "int", {ids, 0});
     parts_.set_size(batch, emit_.op("aten::size", "int", {ids, 1}));
-    const at::Tensor table = weights_.make(embedding_path() + ".weight",
-                                           {config_.vocabulary + image_tokens(), config_.hidden}, WeightInit::noise);
+    const at::Tensor table =
+        weights_.make(embedding_path() + ".weight", {config_.vocabulary + image_tokens(), config_.hidden},
+                      SyntheticWeightInitialization::noise);
     const Value x = body(ids, table);
-    if (parts_.setting().head == HeadKind::embedding) return emit_.answer(embedding_of(x));
+    if (parts_.setting().head == ModelOutputHeadKind::embedding) return emit_.answer(embedding_of(x));
     if (!config_.classifier) return emit_.answer(logits(x, table));
     const Value scores = at_last_token(scored(x), ids);
-    if (parts_.setting().head == HeadKind::score) return emit_.answer(scores);
+    if (parts_.setting().head == ModelOutputHeadKind::score) return emit_.answer(scores);
     emit_.answer({-1, {}, {answer("loss", loss_of_labels(scores)), answer("logits", scores)}});
   }
 
@@ -63,7 +64,7 @@ class DecoderWriter {
   std::string embedding_path() const { return base(family_.modules.embedding); }
 
   Value body(Value ids, const at::Tensor& table) {
-    const Emitter::InRegion region(emit_, std::string(family_.modules.base), parts_.type("Model"));
+    const ProgramEmitter::InRegion region(emit_, std::string(family_.modules.base), parts_.type("Model"));
     const std::string path = embedding_path();
     Value x = embedding(ids, emit_.parameter(path + ".weight", table), path, config_.hidden);
     if (config_.layer_inputs) layer_inputs_ = write_layer_inputs(parts_, x, embedded_by_layer(ids));
@@ -72,11 +73,12 @@ class DecoderWriter {
     positions_ = documents_ ? *documents_ : write_positions(parts_);
     if (family_.positions_per_row) positions_ = emit_.op("aten::expand", "", {positions_, parts_.shape({})});
     masks_.emplace(parts_, documents_, padding_);
-    if (family_.table == PositionEncoding::sinusoidal)
+    if (family_.table == OlderDecoderPositionEncoding::sinusoidal)
       x = parts_.plus(x, write_sinusoids(parts_, base(family_.modules.positions), positions_));
-    if (config_.positions > 0 && family_.table == PositionEncoding::none) x = parts_.plus(x, embedded_positions());
-    if (family_.table == PositionEncoding::biases) biases_ = write_biases(parts_);
-    if (family_.table == PositionEncoding::biases_by_mask)
+    if (config_.positions > 0 && family_.table == OlderDecoderPositionEncoding::none)
+      x = parts_.plus(x, embedded_positions());
+    if (family_.table == OlderDecoderPositionEncoding::biases) biases_ = write_biases(parts_);
+    if (family_.table == OlderDecoderPositionEncoding::biases_by_mask)
       biases_ = write_biases_by_mask(parts_, padding_ ? *padding_ : mask_of_ones());
     x = parts_.dropped(x, config_.embedding_dropout);
     if (family_.seen_table) emit_.buffer(base("bias"), seen_table());
@@ -94,13 +96,13 @@ class DecoderWriter {
     const std::string path = base("embed_tokens_per_layer");
     const int64_t width = config_.layer_inputs->width;
     const std::vector<int64_t> sizes = {config_.layer_inputs->vocabulary, config_.layers * width};
-    return embedding(ids, parts_.parameter(path + ".weight", sizes, WeightInit::noise), path, width);
+    return embedding(ids, parts_.parameter(path + ".weight", sizes, SyntheticWeightInitialization::noise), path, width);
   }
 
   // `scaled_as`: width whose root scales the embedding.
   Value embedding(Value ids, Value table, const std::string& path, int64_t scaled_as) {
-    const Emitter::InRegion region(emit_, path,
-                                   family_.scaled_embedding ? parts_.type("TextScaledWordEmbedding") : "Embedding");
+    const ProgramEmitter::InRegion region(
+        emit_, path, family_.scaled_embedding ? parts_.type("TextScaledWordEmbedding") : "Embedding");
     const Value x = emit_.op("aten::embedding", "", {table, ids, config_.padding.value_or(-1), false, false});
     if (!family_.scaled_embedding) return x;
     const at::Tensor root = at::scalar_tensor(std::sqrt(static_cast<double>(scaled_as)), at::kFloat);
@@ -116,9 +118,9 @@ class DecoderWriter {
     const std::string path = base(family_.modules.positions);
     const int64_t offset = family_.position_offset;
     const Value ids = offset > 0 && !documents_ ? counted_positions() : positions_;
-    const Emitter::InRegion region(emit_, path, "Embedding");
-    const Value table =
-        parts_.parameter(path + ".weight", {config_.positions + offset, config_.hidden}, WeightInit::noise);
+    const ProgramEmitter::InRegion region(emit_, path, "Embedding");
+    const Value table = parts_.parameter(path + ".weight", {config_.positions + offset, config_.hidden},
+                                         SyntheticWeightInitialization::noise);
     const Value at = offset > 0 ? emit_.op("aten::add", "Scalar", {ids, offset}) : ids;
     return emit_.op("aten::embedding", "", {table, at, -1, false, false});
   }
@@ -148,12 +150,13 @@ class DecoderWriter {
   }
 
   Value head(Value x, const at::Tensor& table) {
-    const Emitter::InRegion region(emit_, "lm_head", "Linear");
+    const ProgramEmitter::InRegion region(emit_, "lm_head", "Linear");
     const std::string name = "lm_head.weight";
     const Value weight = config_.tied ? emit_.parameter(name, table)
-                                      : parts_.parameter(name, {config_.vocabulary, config_.hidden}, WeightInit::noise);
+                                      : parts_.parameter(name, {config_.vocabulary, config_.hidden},
+                                                         SyntheticWeightInitialization::noise);
     if (!config_.head_bias) return emit_.op("aten::linear", "", {x, weight});
-    const Value bias = parts_.parameter("lm_head.bias", {config_.vocabulary}, WeightInit::zeros);
+    const Value bias = parts_.parameter("lm_head.bias", {config_.vocabulary}, SyntheticWeightInitialization::zeros);
     return emit_.op("aten::linear", "", {x, weight, bias});
   }
 
@@ -165,7 +168,7 @@ class DecoderWriter {
   }
 
   Value scored(Value x) {
-    const Emitter::InRegion region(emit_, "score", "Linear");
+    const ProgramEmitter::InRegion region(emit_, "score", "Linear");
     const at::Tensor weight = weights_.make_or_add("score.weight", {config_.classifier->labels, config_.hidden});
     return emit_.op("aten::linear", "", {x, emit_.parameter("score.weight", weight)});
   }
@@ -193,7 +196,7 @@ class DecoderWriter {
     if (regression && count > 1) described.dimensions.push_back({count, ""});
     for (int64_t i = 0; i < count && !regression; ++i) described.sample.push_back(i);
     emit_.describe_input(std::move(described));
-    const Emitter::InRegion region(emit_, "loss", "loss");
+    const ProgramEmitter::InRegion region(emit_, "loss", "loss");
     if (!regression) {
       const Value flat = emit_.op("aten::view", "", {scores, std::vector<int64_t>{-1, count}});
       return emit_.op("aten::cross_entropy_loss", "", {flat, emit_.op("aten::view", "", {labels, kFlat})});
@@ -211,7 +214,7 @@ class DecoderWriter {
     if (!config_.layer_configs.empty()) use_layer(index);
     if (config_.state_space) return state_space_layer(x, index);
     const std::string path = base(family_.modules.layers) + "." + std::to_string(index);
-    const Emitter::InRegion region(emit_, path, parts_.type(family_.modules.layer_class));
+    const ProgramEmitter::InRegion region(emit_, path, parts_.type(family_.modules.layer_class));
     if (config_.altup) return layer_of_streams(x, path, index);
     if (family_.image_layers && config_.image_layers[index]) return image_layer(x, path);
     const Value normed = norm(x, path, family_.modules.before_attention);
@@ -245,7 +248,8 @@ class DecoderWriter {
 
   // Text skips a layer that attends to images, whose parameters take memory.
   Value image_layer(Value x, const std::string& path) {
-    const auto stored = [&](const char* name, at::IntArrayRef shape, WeightInit filling = WeightInit::noise) {
+    const auto stored = [&](const char* name, at::IntArrayRef shape,
+                            SyntheticWeightInitialization filling = SyntheticWeightInitialization::noise) {
       parts_.parameter(path + "." + name, shape, filling);
     };
     const int64_t hidden = config_.hidden, mlp = config_.mlp, width = config_.head_width;
@@ -254,15 +258,15 @@ class DecoderWriter {
     stored("cross_attn.k_proj.weight", {keys, hidden});
     stored("cross_attn.v_proj.weight", {keys, hidden});
     stored("cross_attn.o_proj.weight", {hidden, queries});
-    stored("cross_attn.q_norm.weight", {width}, WeightInit::ones);
-    stored("cross_attn.k_norm.weight", {width}, WeightInit::ones);
-    stored("input_layernorm.weight", {hidden}, WeightInit::ones);
-    stored("cross_attn_attn_gate", {1}, WeightInit::zeros);
+    stored("cross_attn.q_norm.weight", {width}, SyntheticWeightInitialization::ones);
+    stored("cross_attn.k_norm.weight", {width}, SyntheticWeightInitialization::ones);
+    stored("input_layernorm.weight", {hidden}, SyntheticWeightInitialization::ones);
+    stored("cross_attn_attn_gate", {1}, SyntheticWeightInitialization::zeros);
     stored("mlp.gate_proj.weight", {mlp, hidden});
     stored("mlp.up_proj.weight", {mlp, hidden});
     stored("mlp.down_proj.weight", {hidden, mlp});
-    stored("post_attention_layernorm.weight", {hidden}, WeightInit::ones);
-    stored("cross_attn_mlp_gate", {1}, WeightInit::zeros);
+    stored("post_attention_layernorm.weight", {hidden}, SyntheticWeightInitialization::ones);
+    stored("cross_attn_mlp_gate", {1}, SyntheticWeightInitialization::zeros);
     return x;
   }
 
@@ -293,7 +297,7 @@ class DecoderWriter {
 
   Value state_space_layer(Value x, int64_t index) {
     const std::string path = base(family_.modules.layers) + "." + std::to_string(index);
-    const Emitter::InRegion region(emit_, path, parts_.type(family_.modules.layer_class));
+    const ProgramEmitter::InRegion region(emit_, path, parts_.type(family_.modules.layer_class));
     const Value normed = norm(parts_.cast(x, parts_.dtype()), path, family_.modules.before_attention);
     if (config_.state_space->residual_in_float) x = parts_.cast(x, at::kFloat);
     return parts_.plus(x, write_state_space_mixer(parts_, normed, path + ".mixer"));
@@ -301,7 +305,7 @@ class DecoderWriter {
 
   // The parts of the layer see its own sizes.
   void use_layer(int64_t index) {
-    const model::LayerConfig& layer = config_.layer_configs[index];
+    const model::PerLayerConfigOverrides& layer = config_.layer_configs[index];
     model::TransformersConfig& own = own_config_.emplace(config_);
     own.head_width = layer.head_width;
     own.kv_heads = layer.kv_heads;
@@ -315,7 +319,7 @@ class DecoderWriter {
     if (config_.convolution && config_.convolution->layers[index]) return write_short_convolution(parts_, x, path);
     if (config_.delta_net && config_.delta_net->layers[index]) return write_gated_delta_net(parts_, x, path);
     const int table = config_.turned_by[index];
-    const model::LayerConfig* const layer = own_config_ ? &config_.layer_configs[index] : nullptr;
+    const model::PerLayerConfigOverrides* const layer = own_config_ ? &config_.layer_configs[index] : nullptr;
     return write_attention(parts_, x, path + "." + std::string(family_.modules.attention),
                            {positions_, table < 0 ? std::nullopt : std::optional(turns_[table])},
                            seen(window(index), index), layer, layer ? &keys_[layer->windowed ? 1 : 0] : nullptr);
@@ -323,7 +327,7 @@ class DecoderWriter {
 
   bool is_flash() const { return parts_.setting().attention == AttentionImplementation::flash_varlen; }
 
-  AttentionVisibility seen(int64_t window, int64_t layer) {
+  AttentionMaskWindowAndBias seen(int64_t window, int64_t layer) {
     if (is_flash()) return {{}, ends_, window, {}, layer};
     return {masks_->of(window), {}, 0, biases_, layer};
   }
@@ -348,7 +352,7 @@ class DecoderWriter {
   }
 
   DecoderOpEmitter parts_;
-  Emitter& emit_;
+  ProgramEmitter& emit_;
   const model::TransformersConfig& config_;
   const model::TransformersFamilyConventions& family_;
   TransformersWeightProvider& weights_;
@@ -359,18 +363,19 @@ class DecoderWriter {
   std::optional<Value> layer_inputs_;                    // of all layers
   std::optional<model::TransformersConfig> own_config_;  // of the layer that is being written
   std::array<KeysAndValues, 2> keys_;                    // of layers without and with a window
-  std::optional<AttentionMasks> masks_;
+  std::optional<PerWindowAttentionMaskEmitter> masks_;
   std::vector<std::pair<Value, Value>> turns_;  // cosine and sine of each table
 };
 
 }  // namespace
 
 void write_decoder(program::Program& program, const model::TransformersConfig& config,
-                   TransformersWeightProvider& weights, at::TensorOptions options, const DecoderOptions& setting) {
+                   TransformersWeightProvider& weights, at::TensorOptions options,
+                   const DecoderLoweringOptions& setting) {
   const auto& family = config.family;
-  const std::string_view written = setting.head == HeadKind::embedding ? "Model"
-                                   : config.classifier                 ? model::kClassifier
-                                                                       : family.modules.model_class;
+  const std::string_view written = setting.head == ModelOutputHeadKind::embedding ? "Model"
+                                   : config.classifier                            ? model::kClassifier
+                                                                                  : family.modules.model_class;
   program.regions.push_back({"", std::string(family.class_prefix) + std::string(written), -1});
   DecoderWriter(program, config, weights, options, setting).write();
 }

@@ -11,6 +11,7 @@ namespace memtune::frontend {
 
 // Throws UsageError if a weight is missing.
 void write_decoder(program::Program& program, const model::TransformersConfig& config,
-                   TransformersWeightProvider& weights, at::TensorOptions options, const DecoderOptions& setting);
+                   TransformersWeightProvider& weights, at::TensorOptions options,
+                   const DecoderLoweringOptions& setting);
 
 }  // namespace memtune::frontend

@@ -16,7 +16,7 @@ constexpr int64_t kChunk = 64;  // tokens
 
 class DeltaRuleWriter {
  public:
-  DeltaRuleWriter(DecoderOpEmitter& parts, const DeltaRuleSizes& sizes)
+  DeltaRuleWriter(DecoderOpEmitter& parts, const DeltaRuleHeadCountAndWidths& sizes)
       : parts_(parts), emit_(parts.emit()), sizes_(sizes) {}
 
   Value write(DeltaRuleInputs in) {
@@ -130,14 +130,15 @@ class DeltaRuleWriter {
   Value zero() { return emit_.constant(int64_t{0}); }
 
   DecoderOpEmitter& parts_;
-  Emitter& emit_;
-  DeltaRuleSizes sizes_;
+  ProgramEmitter& emit_;
+  DeltaRuleHeadCountAndWidths sizes_;
   Value state_, output_;
 };
 
 }  // namespace
 
-Value write_delta_rule(DecoderOpEmitter& parts, const DeltaRuleInputs& inputs, const DeltaRuleSizes& sizes) {
+Value write_delta_rule(DecoderOpEmitter& parts, const DeltaRuleInputs& inputs,
+                       const DeltaRuleHeadCountAndWidths& sizes) {
   return DeltaRuleWriter(parts, sizes).write(inputs);
 }
 

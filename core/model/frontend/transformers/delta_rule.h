@@ -11,11 +11,12 @@ struct DeltaRuleInputs {
   Value decay;              // [batch, length, heads]: logarithm of the factor of the state
   Value beta;               // the same sizes: how much a token changes the state
 };
-struct DeltaRuleSizes {
+struct DeltaRuleHeadCountAndWidths {
   int64_t heads = 0, key_width = 0, value_width = 0;
 };
 
 // Returns [batch, length, heads, width of a value]. Any length: the number of chunks is counted in every step.
-Value write_delta_rule(DecoderOpEmitter& parts, const DeltaRuleInputs& inputs, const DeltaRuleSizes& sizes);
+Value write_delta_rule(DecoderOpEmitter& parts, const DeltaRuleInputs& inputs,
+                       const DeltaRuleHeadCountAndWidths& sizes);
 
 }  // namespace memtune::frontend

@@ -36,7 +36,7 @@ class ExpertsWriter {
     };
     const Value first = normed(y, "post_feedforward_layernorm_1");
     const Value rows = emit_.op("aten::reshape", "", {x, std::vector<int64_t>{-1, config_.hidden}});
-    const ChosenExperts routed = write_router(parts_, rows, layer_);
+    const ChosenExpertIndicesAndWeights routed = write_router(parts_, rows, layer_);
     const Value second = mixed(normed(rows, "pre_feedforward_layernorm_2"), routed.weights, routed.experts);
     const Value shaped = parts_.reshaped(second, parts_.shape({config_.hidden}));
     return parts_.plus(first, normed(shaped, "post_feedforward_layernorm_2"));
@@ -46,13 +46,13 @@ class ExpertsWriter {
   bool shares(SharedExpertOrder how) const { return experts_.shared_width > 0 && names_.sharing == how; }
 
   Value block(Value x) {
-    const Emitter::InRegion region(emit_, path_, parts_.type(names_.block_class));
+    const ProgramEmitter::InRegion region(emit_, path_, parts_.type(names_.block_class));
     Value before;
     if (shares(SharedExpertOrder::before)) before = shared(x);
     // The router of families with groups views the input by itself, which gives another sum of gradients.
     const bool apart = names_.routing == model::RouterKind::sigmoid_in_groups ||
                        names_.routing == model::RouterKind::softmax_in_groups;
-    ChosenExperts routed;
+    ChosenExpertIndicesAndWeights routed;
     if (apart) routed = write_router(parts_, parts_.rows(x, config_.hidden), path_);
     const Value rows = parts_.rows(x, config_.hidden);
     if (shares(SharedExpertOrder::gated) || shares(SharedExpertOrder::first)) before = shared(rows);
@@ -66,7 +66,7 @@ class ExpertsWriter {
   }
 
   Value block_of_all_tokens(Value x) {
-    const Emitter::InRegion region(emit_, path_, parts_.type(names_.block_class));
+    const ProgramEmitter::InRegion region(emit_, path_, parts_.type(names_.block_class));
     const Value rows = emit_.op("aten::reshape", "", {x, std::vector<int64_t>{-1, config_.hidden}});
     const Value weights = write_router(parts_, rows, path_).weights;
     const Value repeated = emit_.op("aten::repeat", "", {rows, std::vector<int64_t>{experts_.count, 1}});
@@ -83,9 +83,9 @@ class ExpertsWriter {
   // [experts * tokens, hidden]
   Value of_all_tokens(Value x) {
     const std::string path = path_ + ".experts";
-    const Emitter::InRegion region(emit_, path, parts_.type("Experts"));
+    const ProgramEmitter::InRegion region(emit_, path, parts_.type("Experts"));
     const auto weight = [&](const std::string& name, int64_t in, int64_t out) {
-      return parts_.parameter(path + "." + name, {experts_.count, in, out}, WeightInit::noise);
+      return parts_.parameter(path + "." + name, {experts_.count, in, out}, SyntheticWeightInitialization::noise);
     };
     const Value parted = emit_.op("aten::view", "", {x, std::vector<int64_t>{experts_.count, -1, config_.hidden}});
     const Value both = emit_.op("aten::bmm", "", {parted, weight("gate_up_proj", config_.hidden, 2 * experts_.width)});
@@ -106,7 +106,7 @@ class ExpertsWriter {
 
   Value mixed(Value rows, Value weights, Value chosen) {
     const std::string path = path_ + ".experts";
-    const Emitter::InRegion region(emit_, path, parts_.type("Experts"));
+    const ProgramEmitter::InRegion region(emit_, path, parts_.type("Experts"));
     weights = flat(weights);
     const Values sorted = emit_.op("aten::sort", "", {flat(chosen)}, 2);
     const Value order = sorted[1];
@@ -140,8 +140,10 @@ class ExpertsWriter {
       const Value weight = parts_.expert_weights(path, name, {experts_.count, out, in});
       return {emit_.op("aten::transpose", "int", {weight, -2, -1}), {}};
     }
-    const Value weight = parts_.parameter(path + "." + name, {experts_.count, in, out}, WeightInit::noise);
-    const Value bias = parts_.parameter(path + "." + name + "_bias", {experts_.count, out}, WeightInit::zeros);
+    const Value weight =
+        parts_.parameter(path + "." + name, {experts_.count, in, out}, SyntheticWeightInitialization::noise);
+    const Value bias =
+        parts_.parameter(path + "." + name + "_bias", {experts_.count, out}, SyntheticWeightInitialization::zeros);
     return {weight, picked(bias, experts)};
   }
 
@@ -197,7 +199,7 @@ class ExpertsWriter {
   }
 
   DecoderOpEmitter& parts_;
-  Emitter& emit_;
+  ProgramEmitter& emit_;
   const model::TransformersConfig& config_;
   const model::MoeConfig& experts_;
   const model::FamilyMoeConventions& names_;

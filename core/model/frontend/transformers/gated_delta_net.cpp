@@ -12,7 +12,7 @@ class GatedDeltaNetWriter {
       : parts_(parts), emit_(parts.emit()), net_(*parts.config().delta_net), path_(std::move(path)) {}
 
   Value write(Value x) {
-    const Emitter::InRegion region(emit_, path_, parts_.type("GatedDeltaNet"));
+    const ProgramEmitter::InRegion region(emit_, path_, parts_.type("GatedDeltaNet"));
     const Projections in = net_.joined ? joined_projections(x) : projections(x);
     const CausalConvolutionConfig convolution{path_ + ".conv1d", 2 * keys() + values(), net_.kernel, /*bias=*/false,
                                               /*activated=*/true};
@@ -66,8 +66,8 @@ class GatedDeltaNetWriter {
   }
 
   Value decay_of(Value step) {
-    const Value rate = parts_.parameter(path_ + ".A_log", {net_.value_heads}, WeightInit::zeros);
-    const Value bias = parts_.parameter(path_ + ".dt_bias", {net_.value_heads}, WeightInit::ones);
+    const Value rate = parts_.parameter(path_ + ".A_log", {net_.value_heads}, SyntheticWeightInitialization::zeros);
+    const Value bias = parts_.parameter(path_ + ".dt_bias", {net_.value_heads}, SyntheticWeightInitialization::ones);
     const Value speed = emit_.op("aten::neg", "", {emit_.op("aten::exp", "", {parts_.cast(rate, at::kFloat)})});
     const Value time = emit_.op("aten::softplus", "", {parts_.plus(parts_.cast(step, at::kFloat), bias)});
     return parts_.multiply(speed, time);
@@ -75,9 +75,9 @@ class GatedDeltaNetWriter {
 
   Value gated_norm(Value x, Value gate) {
     const std::string path = path_ + ".norm";
-    const Emitter::InRegion region(emit_, path, parts_.type("RMSNormGated"));
+    const ProgramEmitter::InRegion region(emit_, path, parts_.type("RMSNormGated"));
     const Value normed = parts_.of_unit_mean_square(parts_.cast(x, at::kFloat), parts_.config().epsilon);
-    const Value weight = parts_.parameter(path + ".weight", {net_.value_width}, WeightInit::ones);
+    const Value weight = parts_.parameter(path + ".weight", {net_.value_width}, SyntheticWeightInitialization::ones);
     const Value scaled = parts_.multiply(weight, parts_.like(normed, x));
     const Value open = emit_.op("aten::silu", "", {parts_.cast(gate, at::kFloat)});
     return parts_.like(parts_.multiply(scaled, open), x);
@@ -99,7 +99,7 @@ class GatedDeltaNetWriter {
   int64_t each() const { return net_.value_heads / net_.key_heads; }  // value heads of a key head
 
   DecoderOpEmitter& parts_;
-  Emitter& emit_;
+  ProgramEmitter& emit_;
   const model::DeltaNetConfig& net_;
   std::string path_;
 };

@@ -103,7 +103,7 @@ class LatentProjections {
   }
 
   DecoderOpEmitter& parts_;
-  Emitter& emit_;
+  ProgramEmitter& emit_;
   const model::TransformersConfig& config_;
   const model::LatentAttentionConfig& latent_;
   std::string path_;

@@ -13,7 +13,7 @@ namespace {
 
 // Cuts off all but the largest numbers of each token, as if they were normally distributed.
 Value sparse(DecoderOpEmitter& parts, Value x, double part) {
-  Emitter& emit = parts.emit();
+  ProgramEmitter& emit = parts.emit();
   const at::Tensor share = at::scalar_tensor(part, at::kFloat);
   const at::Tensor deviations = at::erfinv(2 * share - 1) * std::sqrt(2.0);
   const at::ScalarType type = parts.setting().autocast.value_or(parts.dtype());
@@ -29,8 +29,8 @@ Value sparse(DecoderOpEmitter& parts, Value x, double part) {
 Value write_mlp(DecoderOpEmitter& parts, Value x, const std::string& path, int64_t width) {
   const model::TransformersConfig& config = parts.config();
   const model::TransformersFamilyConventions& family = parts.family();
-  Emitter& emit = parts.emit();
-  std::optional<Emitter::InRegion> region;
+  ProgramEmitter& emit = parts.emit();
+  std::optional<ProgramEmitter::InRegion> region;
   if (!family.modules.mlp.empty()) region.emplace(emit, path, parts.type("MLP"));
   const auto up = [&](const std::string& name, int64_t out) {
     return parts.linear(x, path + "." + name, config.hidden, out, config.mlp_bias);

@@ -16,10 +16,10 @@ Value write_experts(DecoderOpEmitter& parts, Value x, const std::string& layer);
 // The same beside the layer's MLP: `x` is the residual stream before it, `y` its output.
 Value write_experts_beside_mlp(DecoderOpEmitter& parts, Value x, Value y, const std::string& layer);
 
-struct ChosenExperts {
+struct ChosenExpertIndicesAndWeights {
   Value weights, experts;  // [tokens, experts per token]; RouterKind::sigmoid_of_best: weights [tokens, experts] alone
 };
 // `rows`: [tokens, width]; `block`: path of the module that holds the router.
-ChosenExperts write_router(DecoderOpEmitter& parts, Value rows, const std::string& block);
+ChosenExpertIndicesAndWeights write_router(DecoderOpEmitter& parts, Value rows, const std::string& block);
 
 }  // namespace memtune::frontend

@@ -11,19 +11,20 @@ namespace memtune::frontend {
 namespace {
 
 using c10::IValue;
-using model::EagerAttentionFormula;
+using model::EagerAttentionScoreFormula;
 
 constexpr int64_t kLast = std::numeric_limits<int64_t>::max();
 
 class OlderAttention {
  public:
-  OlderAttention(DecoderOpEmitter& parts, std::string path, const AttentionVisibility& seen)
+  OlderAttention(DecoderOpEmitter& parts, std::string path, const AttentionMaskWindowAndBias& seen)
       : parts_(parts), emit_(parts.emit()), config_(parts.config()), path_(std::move(path)), seen_(seen) {}
 
   Value write(Value q, Value k, Value v) {
-    const EagerAttentionFormula kind = parts_.family().scoring;
-    if (kind == EagerAttentionFormula::bias_product || kind == EagerAttentionFormula::bounded) return in_rows(q, k, v);
-    Value scores = kind == EagerAttentionFormula::biased ? biased(q, k) : in_float(q, k);
+    const EagerAttentionScoreFormula kind = parts_.family().scoring;
+    if (kind == EagerAttentionScoreFormula::bias_product || kind == EagerAttentionScoreFormula::bounded)
+      return in_rows(q, k, v);
+    Value scores = kind == EagerAttentionScoreFormula::biased ? biased(q, k) : in_float(q, k);
     scores = emit_.op("aten::softmax", "int", {scores, -1});
     return emit_.op("aten::matmul", "", {parts_.dropped(parts_.like(scores, v), config_.attention_dropout), v});
   }
@@ -32,10 +33,10 @@ class OlderAttention {
   Value in_float(Value q, Value k) {
     const Value queries = parts_.cast(q, at::kFloat), keys = parts_.cast(k, at::kFloat);
     const Value products = emit_.op("aten::matmul", "", {queries, turned(keys)});
-    if (parts_.family().scoring == EagerAttentionFormula::seen_by_table)
+    if (parts_.family().scoring == EagerAttentionScoreFormula::seen_by_table)
       return parts_.plus(seen_by_table(products), *seen_.mask);
     const auto divided = [&](Value x) { return emit_.op("aten::div", "Scalar", {x, std::sqrt(config_.head_width)}); };
-    if (parts_.family().scoring == EagerAttentionFormula::masked_first)
+    if (parts_.family().scoring == EagerAttentionScoreFormula::masked_first)
       return divided(parts_.plus(products, *seen_.mask));
     return parts_.plus(divided(products), *seen_.mask);
   }
@@ -62,7 +63,7 @@ class OlderAttention {
   }
 
   Value in_rows(Value q, Value k, Value v) {
-    const bool bounded = parts_.family().scoring == EagerAttentionFormula::bounded;
+    const bool bounded = parts_.family().scoring == EagerAttentionScoreFormula::bounded;
     const auto flat = [&](Value x) { return parts_.reshaped(x, rows_by(config_.head_width)); };
     const Value queries = flat(q), keys = flat(k), values = flat(v);
     const Value flipped = emit_.op("aten::transpose", "int", {keys, 1, 2});
@@ -76,7 +77,8 @@ class OlderAttention {
       scores = emit_.op("aten::max", "other", {scores, least});
     }
     const bool in_float = !bounded || parts_.dtype() == at::kHalf;
-    const OpArgument type = in_float ? OpArgument(at::kFloat) : OpArgument(IValue());
+    const ValueOrConstantOpArgument type =
+        in_float ? ValueOrConstantOpArgument(at::kFloat) : ValueOrConstantOpArgument(IValue());
     Value part = emit_.op("aten::softmax", "int", {scores, -1, type});
     if (in_float) part = parts_.like(part, queries);
     const Value weights = parts_.dropped(part, config_.attention_dropout);
@@ -100,10 +102,10 @@ class OlderAttention {
   }
 
   DecoderOpEmitter& parts_;
-  Emitter& emit_;
+  ProgramEmitter& emit_;
   const model::TransformersConfig& config_;
   std::string path_;
-  const AttentionVisibility& seen_;
+  const AttentionMaskWindowAndBias& seen_;
 };
 
 // Sines, then cosines, of each position.
@@ -162,7 +164,7 @@ class TableRotation {
     const Value table =
         emit_.buffer(path_ + ".embed_positions", rotary_table(config_.positions, width).to(parts_.device()));
     Value both;
-    if (parts_.family().table == model::PositionEncoding::rotary_in_float) {
+    if (parts_.family().table == model::OlderDecoderPositionEncoding::rotary_in_float) {
       const Value indices = emit_.list(c10::ListType::create(c10::OptionalType::ofTensor()), {positions});
       both = emit_.op("aten::index", "Tensor", {table, indices});
     } else {
@@ -200,7 +202,7 @@ class TableRotation {
   Value heads_first(Value x) { return emit_.op("aten::transpose", "int", {x, 1, 2}); }
 
   DecoderOpEmitter& parts_;
-  Emitter& emit_;
+  ProgramEmitter& emit_;
   const model::TransformersConfig& config_;
   std::string path_;
 };
@@ -217,7 +219,7 @@ Value counted(DecoderOpEmitter& parts, int64_t begin, int64_t end, int64_t step,
 
 // Powers of 2 ** -(8 / heads) for each head; for other numbers of heads than powers of two, of two bases.
 Value slopes_of_bloom(DecoderOpEmitter& parts) {
-  Emitter& emit = parts.emit();
+  ProgramEmitter& emit = parts.emit();
   const int64_t heads = parts.config().heads, next = power_of_two_from(heads);
   const int64_t power = next == heads ? heads : next / 2;
   const auto powers = [&](int64_t of, int64_t end, int64_t step) {
@@ -235,7 +237,7 @@ Value slopes_of_bloom(DecoderOpEmitter& parts) {
 }  // namespace
 
 Value write_older_attention(DecoderOpEmitter& parts, const std::array<Value, 3>& qkv, const std::string& path,
-                            const AttentionVisibility& seen) {
+                            const AttentionMaskWindowAndBias& seen) {
   return OlderAttention(parts, path, seen).write(qkv[0], qkv[1], qkv[2]);
 }
 
@@ -245,7 +247,7 @@ std::array<Value, 3> write_table_projections(DecoderOpEmitter& parts, Value x, c
 }
 
 Value write_biases(DecoderOpEmitter& parts) {
-  Emitter& emit = parts.emit();
+  ProgramEmitter& emit = parts.emit();
   const int64_t heads = parts.config().heads, rows = parts.config().positions, power = power_of_two_from(heads);
   const Value places =
       emit.op("aten::view", "", {counted(parts, 1 - rows, 1, 1, at::kInt), std::vector<int64_t>{1, 1, 1, rows}});
@@ -265,7 +267,7 @@ Value write_biases(DecoderOpEmitter& parts) {
 }
 
 Value write_biases_by_mask(DecoderOpEmitter& parts, Value mask) {
-  Emitter& emit = parts.emit();
+  ProgramEmitter& emit = parts.emit();
   const Value slopes = slopes_of_bloom(parts);
   const Value from_zero = emit.op("aten::sub", "Scalar", {emit.op("aten::cumsum", "", {mask, -1, IValue()}), 1});
   const Value places = emit.op("aten::unsqueeze", "", {parts.multiply(from_zero, mask), 1});
@@ -276,7 +278,7 @@ Value write_biases_by_mask(DecoderOpEmitter& parts, Value mask) {
 }
 
 Value write_sinusoids(DecoderOpEmitter& parts, const std::string& path, Value positions) {
-  Emitter& emit = parts.emit();
+  ProgramEmitter& emit = parts.emit();
   const model::TransformersConfig& config = parts.config();
   const int64_t rows = config.positions + parts.family().position_offset, half = config.hidden / 2;
   const double step = std::log(10000.0) / static_cast<double>(half - 1);
@@ -284,7 +286,7 @@ Value write_sinusoids(DecoderOpEmitter& parts, const std::string& path, Value po
   const at::Tensor angles = at::arange(rows, at::kFloat).unsqueeze(1) * frequencies.unsqueeze(0);
   at::Tensor table = at::constant_pad_nd(at::cat({angles.sin(), angles.cos()}, 1), {0, config.hidden % 2});
   if (config.padding && *config.padding < rows) table[*config.padding].zero_();
-  const Emitter::InRegion region(emit, path, parts.type("SinusoidalPositionalEmbedding"));
+  const ProgramEmitter::InRegion region(emit, path, parts.type("SinusoidalPositionalEmbedding"));
   const Value weights =
       emit.buffer(path + ".weights", table.to(at::TensorOptions(parts.dtype()).device(parts.device())));
   const Value ids = emit.op("aten::add", "Scalar", {positions, parts.family().position_offset});
@@ -295,14 +297,14 @@ Value write_sinusoids(DecoderOpEmitter& parts, const std::string& path, Value po
 
 Value write_difference(DecoderOpEmitter& parts, const std::array<Value, 2>& attended, Value queries,
                        const std::string& path, int64_t layer) {
-  Emitter& emit = parts.emit();
+  ProgramEmitter& emit = parts.emit();
   const int64_t width = parts.config().head_width;
   const double start = 0.8 - 0.6 * std::exp(-0.3 * static_cast<double>(layer));
   const Value all = emit.op("aten::cat", "", {emit.list(c10::ListType::ofTensors(), {attended[0], attended[1]}), -1});
   const Values two = emit.unpack_list(emit.op("aten::chunk", "", {all, 2, 2}), 2);
   const auto grown = [&](const std::string& number) {
-    const Value q = parts.parameter(path + ".lambda_q" + number, {width}, WeightInit::noise);
-    const Value k = parts.parameter(path + ".lambda_k" + number, {width}, WeightInit::noise);
+    const Value q = parts.parameter(path + ".lambda_q" + number, {width}, SyntheticWeightInitialization::noise);
+    const Value k = parts.parameter(path + ".lambda_k" + number, {width}, SyntheticWeightInitialization::noise);
     const Value sum =
         emit.op("aten::sum", "dim_IntList", {parts.multiply(q, k), std::vector<int64_t>{-1}, false, at::kFloat});
     return parts.like(emit.op("aten::exp", "", {sum}), queries);
@@ -311,7 +313,7 @@ Value write_difference(DecoderOpEmitter& parts, const std::array<Value, 2>& atte
   const Value less = emit.op("aten::sub", "Tensor", {of_first, grown("2")});
   const Value part = emit.op("aten::add", "Scalar", {less, start});
   const Value difference = emit.op("aten::sub", "Tensor", {two[0], parts.multiply(part, two[1])});
-  const Emitter::InRegion region(emit, path + ".groupnorm", "RMSNorm");
+  const ProgramEmitter::InRegion region(emit, path + ".groupnorm", "RMSNorm");
   const Value normed =
       emit.op("aten::rms_norm", "", {difference, std::vector<int64_t>{2 * width}, IValue(), parts.config().epsilon});
   return parts.times(normed, 1 - start);

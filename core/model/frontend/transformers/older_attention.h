@@ -9,9 +9,10 @@ namespace memtune::frontend {
 
 // Queries, keys and values: [batch, heads, length, width], as is the result. `path`: of the attention's module.
 Value write_older_attention(DecoderOpEmitter& parts, const std::array<Value, 3>& qkv, const std::string& path,
-                            const AttentionVisibility& seen);
+                            const AttentionMaskWindowAndBias& seen);
 
-// For PositionEncoding::rotary: projects and rotates by a table in the module. Heads come first in the results.
+// For OlderDecoderPositionEncoding::rotary: projects and rotates by a table in the module. Heads come first in the
+// results.
 std::array<Value, 3> write_table_projections(DecoderOpEmitter& parts, Value x, const std::string& path,
                                              Value positions);
 

@@ -12,15 +12,15 @@ using model::RotaryLayout;
 
 constexpr int64_t kToEnd = std::numeric_limits<int64_t>::max();
 
-Value cat(Emitter& emit, Value first, Value second) {
+Value cat(ProgramEmitter& emit, Value first, Value second) {
   return emit.op("aten::cat", "", {emit.list(c10::ListType::ofTensors(), {first, second}), -1});
 }
 
-Value slice(Emitter& emit, Value x, int64_t begin, int64_t end, int64_t step = 1) {
+Value slice(ProgramEmitter& emit, Value x, int64_t begin, int64_t end, int64_t step = 1) {
   return emit.op("aten::slice", "Tensor", {x, 3, begin, end, step});
 }
 
-Value doubled(Emitter& emit, Value x) { return emit.op("aten::repeat_interleave", "self_int", {x, 2, -1}); }
+Value doubled(ProgramEmitter& emit, Value x) { return emit.op("aten::repeat_interleave", "self_int", {x, 2, -1}); }
 
 bool of_neighbours(RotaryLayout turning) {
   return turning != RotaryLayout::halves && turning != RotaryLayout::halves_in_float &&
@@ -67,12 +67,12 @@ class Turner {
   }
 
   DecoderOpEmitter& parts_;
-  Emitter& emit_;
+  ProgramEmitter& emit_;
   std::pair<Value, Value> turn_;
 };
 
 Value angles(DecoderOpEmitter& parts, const model::RotaryConfig& rotary, Value positions) {
-  Emitter& emit = parts.emit();
+  ProgramEmitter& emit = parts.emit();
   const std::string name = rotary.name.empty() ? "inv_freq" : rotary.name + "_inv_freq";
   const std::string path = std::string(parts.family().modules.base) + ".rotary_emb." + name;
   const Value frequency = emit.buffer(path, rotary_frequencies(rotary).to(parts.device()));
@@ -88,15 +88,15 @@ Value angles(DecoderOpEmitter& parts, const model::RotaryConfig& rotary, Value p
 }  // namespace
 
 Value write_positions(DecoderOpEmitter& parts) {
-  Emitter& emit = parts.emit();
+  ProgramEmitter& emit = parts.emit();
   const Value counted = emit.op("aten::arange", "", {parts.length(), IValue(), IValue(), parts.device(), false});
   return emit.op("aten::unsqueeze", "", {emit.op("aten::add", "Scalar", {counted, 0}), 0});
 }
 
 std::pair<Value, Value> write_rotary(DecoderOpEmitter& parts, const model::RotaryConfig& rotary, Value positions) {
-  Emitter& emit = parts.emit();
+  ProgramEmitter& emit = parts.emit();
   const std::string path = std::string(parts.family().modules.base) + ".rotary_emb";
-  const Emitter::InRegion region(emit, path, parts.type("RotaryEmbedding"));
+  const ProgramEmitter::InRegion region(emit, path, parts.type("RotaryEmbedding"));
   emit.enter_grad_mode(emit.constant(false));
   parts.leave_autocast();
   const Value angle = angles(parts, rotary, positions);
@@ -120,14 +120,14 @@ std::pair<Value, Value> write_rotary(DecoderOpEmitter& parts, const model::Rotar
 }
 
 Value rotate_as_complex(DecoderOpEmitter& parts, Value x, Value table, Value pairs) {
-  Emitter& emit = parts.emit();
+  ProgramEmitter& emit = parts.emit();
   const Value numbers = emit.op("aten::view_as_complex", "", {parts.reshaped(parts.cast(x, at::kFloat), pairs)});
   const Value rotated = emit.op("aten::view_as_real", "", {parts.multiply(numbers, table)});
   return parts.like(emit.op("aten::flatten", "using_ints", {rotated, 3}), x);
 }
 
 Value rotate_pairs(DecoderOpEmitter& parts, Value first, Value second, Value cosine, Value sine) {
-  Emitter& emit = parts.emit();
+  ProgramEmitter& emit = parts.emit();
   const Value first_cosine = parts.multiply(first, cosine), second_sine = parts.multiply(second, sine);
   const Value front = emit.op("aten::sub", "Tensor", {first_cosine, second_sine});
   const Value second_cosine = parts.multiply(second, cosine), first_sine = parts.multiply(first, sine);
@@ -139,7 +139,7 @@ Value apply_rotary(DecoderOpEmitter& parts, Value x, std::pair<Value, Value> tur
 }
 
 std::pair<Value, Value> apply_rotary(DecoderOpEmitter& parts, Value queries, Value keys, std::pair<Value, Value> turn) {
-  Emitter& emit = parts.emit();
+  ProgramEmitter& emit = parts.emit();
   const RotaryLayout turning = parts.family().turning;
   if (turning == RotaryLayout::neighbours_in_float) {
     queries = parts.cast(queries, at::kFloat);

@@ -10,7 +10,7 @@ namespace memtune::frontend {
 namespace {
 
 using model::RotaryConfig;
-using model::RotaryKind;
+using model::RotaryScalingKind;
 
 at::Tensor exponents(const RotaryConfig& rotary) { return at::arange(0, rotary.width, 2, at::kFloat) / rotary.width; }
 
@@ -57,12 +57,12 @@ at::Tensor proportional(const RotaryConfig& rotary) {
 }  // namespace
 
 at::Tensor rotary_frequencies(const RotaryConfig& rotary) {
-  if (rotary.kind == RotaryKind::yarn) return yarn(rotary);
-  if (rotary.kind == RotaryKind::proportional) return proportional(rotary);
-  if (rotary.kind == RotaryKind::longrope) return longrope(rotary);
+  if (rotary.kind == RotaryScalingKind::yarn) return yarn(rotary);
+  if (rotary.kind == RotaryScalingKind::proportional) return proportional(rotary);
+  if (rotary.kind == RotaryScalingKind::longrope) return longrope(rotary);
   const at::Tensor plain = at::pow(rotary.theta, exponents(rotary)).reciprocal();
-  if (rotary.kind == RotaryKind::linear) return plain / rotary.factor;
-  return rotary.kind == RotaryKind::llama3 ? llama3(rotary, plain) : plain;
+  if (rotary.kind == RotaryScalingKind::linear) return plain / rotary.factor;
+  return rotary.kind == RotaryScalingKind::llama3 ? llama3(rotary, plain) : plain;
 }
 
 }  // namespace memtune::frontend

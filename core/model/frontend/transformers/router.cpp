@@ -24,10 +24,10 @@ class RouterWriter {
         block_(std::move(block)),
         path_(block_ + "." + std::string(names_.router)) {}
 
-  ChosenExperts write(Value rows) {
+  ChosenExpertIndicesAndWeights write(Value rows) {
     Value bias;  // made first, so that it is no part of the router if it is the block's
     if (names_.bias_in_block) bias = bias_of_choice(block_);
-    const Emitter::InRegion region(emit_, path_, parts_.type(names_.router_class));
+    const ProgramEmitter::InRegion region(emit_, path_, parts_.type(names_.router_class));
     const Value weight = weights();
     switch (names_.routing) {
       case RouterKind::biased_of_best: return biased_of_best(rows, weight);
@@ -49,11 +49,11 @@ class RouterWriter {
     const std::string path = path_ + "." + std::string(names_.router_weight);
     const std::vector<int64_t> shape = {experts_.count, config_.hidden};
     const bool in_float = names_.routing == RouterKind::float_softmax || names_.routing == RouterKind::biased_softmax;
-    return in_float ? parts_.parameter_in_float(path, shape, WeightInit::noise)
-                    : parts_.parameter(path, shape, WeightInit::noise);
+    return in_float ? parts_.parameter_in_float(path, shape, SyntheticWeightInitialization::noise)
+                    : parts_.parameter(path, shape, SyntheticWeightInitialization::noise);
   }
 
-  ChosenExperts softmax(Value rows, Value weight) {
+  ChosenExpertIndicesAndWeights softmax(Value rows, Value weight) {
     const Value logits = emit_.op("aten::linear", "", {rows, weight});
     const bool in_float = names_.routing == RouterKind::softmax_of_float;
     const Value odds = in_float ? emit_.op("aten::softmax", "int", {parts_.cast(logits, at::kFloat), -1})
@@ -63,8 +63,8 @@ class RouterWriter {
     return {in_float ? best[0] : parts_.like(best[0], logits), best[1]};
   }
 
-  ChosenExperts biased_of_best(Value rows, Value weight) {
-    const Value bias = parts_.parameter(path_ + ".bias", {experts_.count}, WeightInit::zeros);
+  ChosenExpertIndicesAndWeights biased_of_best(Value rows, Value weight) {
+    const Value bias = parts_.parameter(path_ + ".bias", {experts_.count}, SyntheticWeightInitialization::zeros);
     const Value logits = emit_.op("aten::linear", "", {rows, weight, bias});
     const Values best = emit_.op("aten::topk", "", {logits, experts_.chosen, -1}, 2);
     // Without its dtype, CUDA's autocast would compute it in float32.
@@ -81,14 +81,14 @@ class RouterWriter {
     return parts_.like(emit_.op("aten::sigmoid", "", {parts_.cast(scores, at::kFloat)}), scores);
   }
 
-  ChosenExperts softmax_of_best(Value rows, Value weight) {
+  ChosenExpertIndicesAndWeights softmax_of_best(Value rows, Value weight) {
     const Value logits = parts_.cast(emit_.op("aten::linear", "", {rows, weight}), at::kFloat);
     const Values best = emit_.op("aten::topk", "", {logits, experts_.chosen, -1}, 2);
     const Value odds = emit_.op("aten::softmax", "int", {best[0], -1});
     return {parts_.like(odds, rows), best[1]};
   }
 
-  ChosenExperts float_softmax(Value rows, Value weight) {
+  ChosenExpertIndicesAndWeights float_softmax(Value rows, Value weight) {
     const Value logits = emit_.op("aten::linear", "", {parts_.cast(rows, at::kFloat), weight});
     const Value odds = emit_.op("aten::softmax", "int", {logits, 1, at::kFloat});
     const Values best = emit_.op("aten::topk", "", {odds, experts_.chosen, -1}, 2);
@@ -96,7 +96,7 @@ class RouterWriter {
     return {parts_.like(best[0], logits), best[1]};
   }
 
-  ChosenExperts biased_softmax(Value rows, Value weight) {
+  ChosenExpertIndicesAndWeights biased_softmax(Value rows, Value weight) {
     parts_.leave_autocast();
     const Value logits = emit_.op("aten::linear", "", {parts_.cast(rows, at::kFloat), weight});
     const Value odds = emit_.op("aten::softmax", "int", {logits, 1, at::kFloat});
@@ -110,9 +110,10 @@ class RouterWriter {
     return {parts_.like(normed, rows), chosen};
   }
 
-  ChosenExperts normed_softmax(Value rows, Value weight) {
-    const Value scale = parts_.parameter(path_ + ".scale", {config_.hidden}, WeightInit::ones);
-    const Value factors = parts_.parameter(path_ + ".per_expert_scale", {experts_.count}, WeightInit::ones);
+  ChosenExpertIndicesAndWeights normed_softmax(Value rows, Value weight) {
+    const Value scale = parts_.parameter(path_ + ".scale", {config_.hidden}, SyntheticWeightInitialization::ones);
+    const Value factors =
+        parts_.parameter(path_ + ".per_expert_scale", {experts_.count}, SyntheticWeightInitialization::ones);
     const Value scaled = parts_.multiply(parts_.unweighted_norm(rows, path_ + ".norm"), scale);
     const double root = std::pow(static_cast<double>(config_.hidden), -0.5);
     const Value logits = emit_.op("aten::linear", "", {parts_.times(scaled, root), weight});
@@ -123,7 +124,7 @@ class RouterWriter {
     return {parts_.multiply(best[0], emit_.op("aten::index", "Tensor", {factors, chosen})), best[1]};
   }
 
-  ChosenExperts sigmoid(Value rows, Value weight, Value bias) {
+  ChosenExpertIndicesAndWeights sigmoid(Value rows, Value weight, Value bias) {
     const Value logits = parts_.cast(emit_.op("aten::linear", "", {rows, weight}), at::kFloat);
     const Value scores = emit_.op("aten::sigmoid", "", {logits});
     const Value chosen = best(parts_.plus(scores, bias), experts_.chosen);
@@ -132,7 +133,7 @@ class RouterWriter {
     return {weights, chosen};
   }
 
-  ChosenExperts sigmoid_in_groups(Value rows, Value weight) {
+  ChosenExpertIndicesAndWeights sigmoid_in_groups(Value rows, Value weight) {
     const Value in_float = parts_.cast(rows, at::kFloat);
     const Value logits = emit_.op("aten::linear", "", {in_float, parts_.cast(weight, at::kFloat)});
     const Value scores = emit_.op("aten::sigmoid", "", {logits});
@@ -146,7 +147,7 @@ class RouterWriter {
     return {parts_.times(weights, experts_.scale), chosen};
   }
 
-  ChosenExperts softmax_in_groups(Value rows, Value weight) {
+  ChosenExpertIndicesAndWeights softmax_in_groups(Value rows, Value weight) {
     const Value in_float = parts_.cast(rows, at::kFloat);
     const Value logits = emit_.op("aten::linear", "", {in_float, parts_.cast(weight, at::kFloat)});
     Value odds = emit_.op("aten::softmax", "int", {logits, -1, at::kFloat});
@@ -158,12 +159,12 @@ class RouterWriter {
     return {parts_.times(best[0], experts_.scale), best[1]};
   }
 
-  ChosenExperts sparse_mixer(Value rows, Value weight) {
+  ChosenExpertIndicesAndWeights sparse_mixer(Value rows, Value weight) {
     const Value scores = emit_.op("aten::linear", "", {rows, weight});
-    const ChosenExperts first = drawn(scores, scores, /*twice=*/false);
+    const ChosenExpertIndicesAndWeights first = drawn(scores, scores, /*twice=*/false);
     const double none = -std::numeric_limits<double>::infinity();
     const Value others = emit_.op("aten::scatter", "value", {scores, -1, first.experts, none});
-    const ChosenExperts second = drawn(scores, others, /*twice=*/true);
+    const ChosenExpertIndicesAndWeights second = drawn(scores, others, /*twice=*/true);
     const auto both = [&](Value x, Value y) {
       return emit_.op("aten::cat", "", {emit_.list(c10::ListType::ofTensors(), {x, y}), -1});
     };
@@ -172,7 +173,7 @@ class RouterWriter {
   }
 
   // One expert, from those that are near the best. `twice`: the last random numbers are drawn again, as in Python.
-  ChosenExperts drawn(Value scores, Value open, bool twice) {
+  ChosenExpertIndicesAndWeights drawn(Value scores, Value open, bool twice) {
     static const c10::FunctionSchema schema = torch::jit::parseSchema(
         "memtune::sparse_mixer(Tensor scores, Tensor odds, Tensor chosen, Tensor all_odds, Tensor factors) -> Tensor");
     const auto run = [](program::Stack& stack) {
@@ -183,7 +184,7 @@ class RouterWriter {
     };
     const Value hidden = emit_.op("aten::masked_fill", "Scalar",
                                   {open, far_from_best(scores, open), -std::numeric_limits<double>::infinity()});
-    const OpArgument same = IValue();
+    const ValueOrConstantOpArgument same = IValue();
     const Value empty =
         emit_.op("aten::empty_like", "", {hidden, same, same, same, same, at::MemoryFormat::Contiguous});
     const Value noise = emit_.op("aten::log", "", {emit_.op("aten::exponential_", "", {empty})});
@@ -251,7 +252,7 @@ class RouterWriter {
   void divide_by_sum(Value weights) { emit_.op("aten::div_", "Tensor", {weights, sum_of(weights)}); }
 
   DecoderOpEmitter& parts_;
-  Emitter& emit_;
+  ProgramEmitter& emit_;
   const model::TransformersConfig& config_;
   const model::MoeConfig& experts_;
   const model::FamilyMoeConventions& names_;
@@ -260,7 +261,7 @@ class RouterWriter {
 
 }  // namespace
 
-ChosenExperts write_router(DecoderOpEmitter& parts, Value rows, const std::string& block) {
+ChosenExpertIndicesAndWeights write_router(DecoderOpEmitter& parts, Value rows, const std::string& block) {
   return RouterWriter(parts, block).write(rows);
 }
 

@@ -5,11 +5,11 @@
 namespace memtune::frontend {
 
 Value write_short_convolution(DecoderOpEmitter& parts, Value x, const std::string& layer) {
-  Emitter& emit = parts.emit();
+  ProgramEmitter& emit = parts.emit();
   const model::ShortConvolutionConfig& config = *parts.config().convolution;
   const int64_t width = parts.config().hidden;
   const std::string path = layer + ".conv";
-  const Emitter::InRegion region(emit, path, parts.type("ShortConv"));
+  const ProgramEmitter::InRegion region(emit, path, parts.type("ShortConv"));
   const auto turned = [&](Value y) { return emit.op("aten::transpose", "int", {y, -1, -2}); };
   const Value wide = turned(parts.linear(x, path + ".in_proj", width, 3 * width, config.bias));
   const Values three = emit.unpack_list(emit.op("aten::chunk", "", {wide, 3, -2}), 3);

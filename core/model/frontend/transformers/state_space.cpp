@@ -24,12 +24,12 @@ class StateSpaceWriter {
         path_(std::move(path)) {}
 
   Value write(Value x) {
-    const Emitter::InRegion region(emit_, path_, parts_.type("Mixer"));
+    const ProgramEmitter::InRegion region(emit_, path_, parts_.type("Mixer"));
     const int64_t inner = config_.heads * config_.head_width, states = space_.groups * space_.state;
     const int64_t channels = inner + 2 * states;
     const Value all =
         parts_.linear(x, path_ + ".in_proj", config_.hidden, inner + channels + config_.heads, config_.query_bias);
-    const Value logarithm = parts_.parameter(path_ + ".A_log", {config_.heads}, WeightInit::zeros);
+    const Value logarithm = parts_.parameter(path_ + ".A_log", {config_.heads}, SyntheticWeightInitialization::zeros);
     const Value rate = emit_.op("aten::neg", "", {exp(parts_.cast(logarithm, at::kFloat))});
     const Values three = split(all, {inner, channels, config_.heads});
     const Value mixed = emit_.op("aten::transpose", "int", {three[1], 1, 2});
@@ -50,14 +50,14 @@ class StateSpaceWriter {
  private:
   // https://arxiv.org/abs/2405.21060: `rate` is A, `in` B and `out` C. All in float32.
   Value scanned(Value values, Value step, Value rate, Value in, Value out) {
-    const Value bias = parts_.parameter(path_ + ".dt_bias", {config_.heads}, WeightInit::ones);
+    const Value bias = parts_.parameter(path_ + ".dt_bias", {config_.heads}, SyntheticWeightInitialization::ones);
     step = emit_.op("aten::softplus", "", {parts_.plus(step, parts_.like(bias, step))});
     step = emit_.op("aten::clamp", "", {step, space_.least_step, space_.most_step});
     values = parts_.cast(values, at::kFloat);
     in = of_all_heads(in);
     out = of_all_heads(out);
     const Value missing = write_missing_tokens(parts_, space_.chunk);
-    const Value skipped = parts_.parameter(path_ + ".D", {config_.heads}, WeightInit::ones);
+    const Value skipped = parts_.parameter(path_ + ".D", {config_.heads}, SyntheticWeightInitialization::ones);
     const Value skip = unsqueezed(skipped, 1);
     const Value past = parts_.multiply(skip, padded(values, missing));
     values = parts_.multiply(values, parts_.cast(unsqueezed(step, 3), at::kFloat));
@@ -126,8 +126,8 @@ class StateSpaceWriter {
 
   Value gated_norm(Value x, Value gate, int64_t width) {
     const std::string path = path_ + ".norm";
-    const Emitter::InRegion region(emit_, path, "MambaRMSNormGated");
-    const Value weight = parts_.parameter(path + ".weight", {width}, WeightInit::ones);
+    const ProgramEmitter::InRegion region(emit_, path, "MambaRMSNormGated");
+    const Value weight = parts_.parameter(path + ".weight", {width}, SyntheticWeightInitialization::ones);
     const Value open = emit_.op("aten::silu", "", {parts_.cast(gate, at::kFloat)});
     const Value gated = parts_.multiply(parts_.cast(x, at::kFloat), open);
     return parts_.multiply(weight, parts_.like(parts_.of_unit_mean_square(gated, config_.epsilon), x));
@@ -152,7 +152,7 @@ class StateSpaceWriter {
   Values split(Value x, const std::vector<int64_t>& sizes) {
     return emit_.unpack_list(emit_.op("aten::split_with_sizes", "", {x, sizes, -1}), sizes.size());
   }
-  Value slice(Value x, int64_t dim, OpArgument begin, OpArgument end) {
+  Value slice(Value x, int64_t dim, ValueOrConstantOpArgument begin, ValueOrConstantOpArgument end) {
     return emit_.op("aten::slice", "Tensor", {x, dim, std::move(begin), std::move(end), 1});
   }
   Value summed(Value x, int64_t dim) { return emit_.op("aten::sum", "dim_IntList", {x, std::vector<int64_t>{dim}}); }
@@ -162,7 +162,7 @@ class StateSpaceWriter {
   Value zero() { return emit_.constant(int64_t{0}); }
 
   DecoderOpEmitter& parts_;
-  Emitter& emit_;
+  ProgramEmitter& emit_;
   const model::TransformersConfig& config_;
   const model::StateSpaceConfig& space_;
   std::string path_;

@@ -9,7 +9,7 @@ namespace memtune::frontend {
 class TransformersFrontEnd final : public FrontEnd {
  public:
   bool claims(const DetectedModelSource& probe) const override { return probe.has_config(); }
-  program::Program lower(const LoweringOptions& source) const override;
+  program::Program lower(const ModelSourceAndLoweringOptions& source) const override;
 };
 
 }  // namespace memtune::frontend

@@ -33,17 +33,18 @@ TransformersWeightProvider::TransformersWeightProvider(const std::vector<std::fi
   for (const model::WeightRenaming& other : family.stored_names) renamed_.emplace_back(other.name, other.stored);
 }
 
-at::Tensor TransformersWeightProvider::make(const std::string& name, at::IntArrayRef shape, WeightInit filling) {
+at::Tensor TransformersWeightProvider::make(const std::string& name, at::IntArrayRef shape,
+                                            SyntheticWeightInitialization filling) {
   return (files_.empty() ? synthetic(shape, filling) : read(name, shape, options_)).requires_grad_();
 }
 
 at::Tensor TransformersWeightProvider::make_or_add(const std::string& name, at::IntArrayRef shape) {
-  return files_.empty() || find(name) ? make(name, shape, WeightInit::noise)
-                                      : synthetic(shape, WeightInit::noise).requires_grad_();
+  return files_.empty() || find(name) ? make(name, shape, SyntheticWeightInitialization::noise)
+                                      : synthetic(shape, SyntheticWeightInitialization::noise).requires_grad_();
 }
 
 at::Tensor TransformersWeightProvider::make_in_float(const std::string& name, at::IntArrayRef shape,
-                                                     WeightInit filling) {
+                                                     SyntheticWeightInitialization filling) {
   const at::TensorOptions options = options_.dtype(at::kFloat);
   return (files_.empty() ? synthetic(shape, filling).to(options) : read(name, shape, options)).requires_grad_();
 }
@@ -56,7 +57,7 @@ at::Tensor TransformersWeightProvider::make_buffer(const std::string& name, at::
 
 at::Tensor TransformersWeightProvider::make_stacked(const std::string& name, at::IntArrayRef shape,
                                                     const std::vector<std::string_view>& parts) {
-  if (files_.empty() || find(name)) return make(name, shape, WeightInit::noise);
+  if (files_.empty() || find(name)) return make(name, shape, SyntheticWeightInitialization::noise);
   at::Tensor all = at::empty(shape, options_);
   const std::string path = name.substr(0, name.rfind('.'));
   const int64_t rows = shape[1] / static_cast<int64_t>(parts.size());
@@ -97,10 +98,10 @@ at::Tensor TransformersWeightProvider::read(const std::string& name, at::IntArra
   return tensor.to(options);
 }
 
-at::Tensor TransformersWeightProvider::synthetic(at::IntArrayRef shape, WeightInit filling) {
+at::Tensor TransformersWeightProvider::synthetic(at::IntArrayRef shape, SyntheticWeightInitialization filling) {
   if (options_.device().is_meta()) return at::empty(shape, options_);
-  if (filling == WeightInit::zeros) return at::zeros(shape, options_);
-  if (filling == WeightInit::ones) return at::ones(shape, options_);
+  if (filling == SyntheticWeightInitialization::zeros) return at::zeros(shape, options_);
+  if (filling == SyntheticWeightInitialization::ones) return at::ones(shape, options_);
   if (!noise_.defined()) {
     at::Generator generator = at::globalContext().defaultGenerator(c10::kCPU).clone();
     generator.set_current_seed(static_cast<uint64_t>(seed_));

@@ -20,7 +20,7 @@
 
 namespace memtune::frontend {
 
-enum class WeightInit { noise, zeros, ones };  // initial values of synthetic weights
+enum class SyntheticWeightInitialization { noise, zeros, ones };  // initial values of synthetic weights
 
 class TransformersWeightProvider {
  public:
@@ -29,11 +29,11 @@ class TransformersWeightProvider {
                              at::TensorOptions options, int64_t seed);
 
   // Returns a parameter. Throws UsageError if there are files and they lack it or have another shape.
-  at::Tensor make(const std::string& name, at::IntArrayRef shape, WeightInit filling);
+  at::Tensor make(const std::string& name, at::IntArrayRef shape, SyntheticWeightInitialization filling);
   // The same, but synthetic if there are files and they lack it.
   at::Tensor make_or_add(const std::string& name, at::IntArrayRef shape);
   // The same in float32, whatever the model's dtype.
-  at::Tensor make_in_float(const std::string& name, at::IntArrayRef shape, WeightInit filling);
+  at::Tensor make_in_float(const std::string& name, at::IntArrayRef shape, SyntheticWeightInitialization filling);
 
   // Returns a tensor that is not trained, of a dtype of its own; without files it holds `value`.
   at::Tensor make_buffer(const std::string& name, at::IntArrayRef shape, at::ScalarType dtype, double value = 0);
@@ -54,7 +54,7 @@ class TransformersWeightProvider {
   const Place* find(const std::string& name);
   const Place& place_of(const std::string& name);
   at::Tensor read(const std::string& name, at::IntArrayRef shape, at::TensorOptions options);
-  at::Tensor synthetic(at::IntArrayRef shape, WeightInit filling);
+  at::Tensor synthetic(at::IntArrayRef shape, SyntheticWeightInitialization filling);
 
   std::vector<std::unique_ptr<safetensors::Reader>> files_;
   std::map<std::string, Place> places_;                       // by name in the files
