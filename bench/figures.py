@@ -362,6 +362,17 @@ def fit(folder: Path) -> str:
     return table(rows)
 
 
+def largest(folder: Path) -> str:
+    """The largest batch that memtune fit finds for a card, run under a cap of its memory."""
+    rows = [["training", "strategy", "largest batch", "ran", "ms", "allocated, GiB", "predicted", "on the device, GiB", "predicted"]]
+    for line in (folder / "largest.jsonl").read_text().splitlines():
+        run = json.loads(line)
+        errors = [f"{100 * (run['predicted_' + key] / run[key] - 1):+.1f} %" for key in ("allocated_bytes", "device_bytes")]
+        rows.append([run["training"], f"`{run['strategy']}`", str(run["batch"]), "yes" if run["outcome"] == "ok" else run["outcome"],
+                     f"{run['step_ms']:.0f}", f"{run['allocated_bytes'] / GIB:.2f}", errors[0], f"{run['device_bytes'] / GIB:.2f}", errors[1]])
+    return table(rows)
+
+
 def verdict(trial: dict) -> str:
     gradients = trial["gradients"]
     return "reference" if gradients["against"] == trial["strategy"] else "equal" if gradients["equal"] else "differ"
@@ -455,6 +466,7 @@ BLOCKS["commands-quiet"] = lambda folder: commands(folder.parent / "h200-command
 BLOCKS["commands-tune"] = lambda folder: commands(folder.parent / "h200-commands-tune")
 BLOCKS["presets"] = lambda folder: presets(folder.parent / "h200-presets")
 BLOCKS["fit"] = lambda folder: fit(folder.parent / "h200-fit")
+BLOCKS["largest"] = lambda folder: largest(folder.parent / "h200-fit")
 BLOCKS["offloaded-states"] = lambda folder: offloaded_states(folder.parent / "h200-states")
 BLOCKS["ladder"] = lambda folder: ladder(folder.parent / "h200-states")
 BLOCKS["trainer-loops"] = lambda folder: trainer_loops(folder.parent / "h200-states")

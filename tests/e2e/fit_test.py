@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
 sys.dont_write_bytecode = True
 import fit  # noqa: E402
+import fit_table  # noqa: E402
 
 MEMTUNE = ""
 # What is not predicted to 0.5 % of the peak allocated, by how much: offloads of many small tensors are larger than their
@@ -61,6 +62,15 @@ class Measured(unittest.TestCase):
 
     def test_published_predictions_are_those_of_this_program(self):
         self.assertEqual(self.published, self.predicted)
+
+
+class Published(unittest.TestCase):
+    def test_a_row_of_the_page_is_what_this_program_predicts(self):
+        name = "Qwen3 MoE"  # one that takes seconds; bench/fit_table.py writes all
+        page = (ROOT / "docs/reference/what-fits.md").read_text().splitlines()
+        measured = json.loads((RAW / "measured.json").read_text())["trainings"]
+        row = fit_table.row_of(MEMTUNE, name, measured)[0]
+        self.assertIn("| " + " | ".join(row) + " |", page)
 
 
 class Answers(unittest.TestCase):
