@@ -1,5 +1,6 @@
 #include "core/answer/report/oom_text.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
