@@ -30,13 +30,15 @@ HEAD = """# What fits on which GPU
 
 The fastest setting that `memtune fit` predicts to fit, for 20 trainings on eight GPUs: memtune's own strategies and plans,
 and the step in ms as a range. **Predicted, never measured**, but for the cells that name a measured step. [How far to trust
-it](../how-to/check-what-fits.md#how-far-to-trust-it); [the measurements](../../bench/results/README.md#what-fits-predicted-without-a-gpu).
-`bench/fit_table.py` writes this page. Yours: [check what fits](../how-to/check-what-fits.md).
+it](../how-to/check-what-fits.md#how-far-to-trust-it), and [the measurements
+behind](../../bench/results/README.md#what-fits-predicted-without-a-gpu). `bench/fit_table.py` writes this page. For your
+training: [check what fits](../how-to/check-what-fits.md).
 
 """
 NOTES = """
 * `plan` is a plan of memtune's for that GPU's memory: `memtune fit ... --card NAME --write plan.json` writes it. It may
-  offload parameters and optimizer states, too. Behind it stands the fastest strategy that is no plan. [Use it in Python](../how-to/use-a-plan-in-python.md).
+  offload parameters and optimizer states, too: [use it in Python](../how-to/use-a-plan-in-python.md). Behind it stands the
+  fastest strategy that is no plan.
 * The optimizer is AdamW in the dtype of the parameters, where the row names no other. LoRA has rank 16 on all linear layers.
 * Context and libraries count as 750 MiB on each GPU.
 
@@ -70,7 +72,8 @@ def keys_of(memtune, strategies):
     for strategy in sorted(strategies):
         keys = fit.answer([memtune, "fit", str(fit.CONFIGS / folder), "--card", "h200", "--batch", str(batch), "--seq",
                            str(sequence), *flags, "--strategy", strategy, "--trainer", TRAINER])["keys"]
-        shown = "; ".join(line.strip() for line in keys["text"].splitlines() if line.strip() and line[0] != "#")
+        lines_of = [line.strip() for line in keys["text"].splitlines() if line.strip() and line[0] != "#"]
+        shown = "; ".join(lines_of).replace(":; ", ": ")
         lines.append(f"| `{strategy}` | {f'`{shown}`' if keys['strategy'] == strategy else 'none'} |")
     return "\n".join(lines) + "\n"
 

@@ -13,7 +13,7 @@
 namespace memtune::cli {
 namespace {
 
-std::string describe(const sweep::TrialProgress& phase) {
+std::string describe(const sweep::TrialPhaseProgress& phase) {
   if (phase.steps == 0) return phase.name;
   return phase.name + " " + std::to_string(phase.step) + "/" + std::to_string(phase.steps) +
          (phase.note.empty() ? "" : "  " + phase.note);
@@ -72,7 +72,7 @@ void Progress::noted(const std::string& note) {
   say(flags_, note);
 }
 
-void Progress::inspecting(const sweep::TrialProgress& phase) { draw("inspecting the model", phase); }
+void Progress::inspecting(const sweep::TrialPhaseProgress& phase) { draw("inspecting the model", phase); }
 
 void Progress::planning(size_t budget, size_t budgets) {
   const std::string which =
@@ -95,7 +95,7 @@ void Progress::started(const sweep::SweepTrialEntry& trial, int round) {
   draw(current_, {"start", 0, 0});
 }
 
-void Progress::phase(const sweep::TrialProgress& phase) { draw(current_, phase); }
+void Progress::phase(const sweep::TrialPhaseProgress& phase) { draw(current_, phase); }
 
 void Progress::ended(const result::TrialMeasurement& measurement) {
   print_end(outcome_text(measurement) +
@@ -131,7 +131,7 @@ std::string Progress::remaining_time() const {
   return "  about " + format_time(std::chrono::ceil<std::chrono::seconds>(left)) + " left";
 }
 
-void Progress::draw(const std::string& what, const sweep::TrialProgress& phase) {
+void Progress::draw(const std::string& what, const sweep::TrialPhaseProgress& phase) {
   draw((to_run_ > 0 ? count(ended_ + 1) : "") + printable_line(what + "  " + describe(phase)) + remaining_time());
 }
 

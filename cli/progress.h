@@ -21,11 +21,11 @@ class Progress : public sweep::SweepListener {
   ~Progress() override;
 
   void noted(const std::string& note) override;
-  void inspecting(const sweep::TrialProgress& phase) override;
+  void inspecting(const sweep::TrialPhaseProgress& phase) override;
   void planned(const std::vector<sweep::SweepTrialEntry>& trials, size_t reused, size_t runs) override;
   void planning(size_t budget, size_t budgets) override;  // 0: not started
   void started(const sweep::SweepTrialEntry& trial, int round) override;
-  void phase(const sweep::TrialProgress& phase) override;
+  void phase(const sweep::TrialPhaseProgress& phase) override;
   void printed(std::string_view text) override;  // goes to stderr as it is
   void ended(const result::TrialMeasurement& measurement) override;
   void save_started(const std::string& mode, size_t left) override;
@@ -38,7 +38,7 @@ class Progress : public sweep::SweepListener {
   using Clock = std::chrono::steady_clock;
 
   void print_end(const std::string& outcome);
-  void draw(const std::string& what, const sweep::TrialProgress& phase);
+  void draw(const std::string& what, const sweep::TrialPhaseProgress& phase);
   void draw(const std::string& line);
   void erase();
   std::string count(size_t trial) const;  // "[ 3/10] "

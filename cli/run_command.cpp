@@ -42,7 +42,7 @@ struct RunFlags {
 class RunProgress final : public Progress {
  public:
   using Progress::Progress;
-  void phase(const sweep::TrialProgress& phase) override {
+  void phase(const sweep::TrialPhaseProgress& phase) override {
     if (phase.name == "saved") return noted(phase.note);
     Progress::phase(phase);
   }

@@ -55,7 +55,7 @@ void check_refused(const json& patch, const std::string& message) {
 }  // namespace
 
 TEST_CASE("autograd saves the private bytes of an op and the outputs that it marks") {
-  OpFacts op = example().ops[0];
+  ProgramOpFacts op = example().ops[0];
   CHECK(saved_bytes(op) == 72);
   op.output_bytes = {64, 100};
   op.output_saved = {false, true};

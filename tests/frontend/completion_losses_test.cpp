@@ -132,7 +132,7 @@ TEST_CASE("the copy of the model for kto's other rows saves nothing and is no bl
   autograd::SavedTensorHooksScope hooks(&survey);
   program::Interpreter(program).run(KtoBatch().inputs(), &survey);
   int copied = 0, saved = 0;
-  for (const plan::OpFacts& op : facts.ops) {
+  for (const plan::ProgramOpFacts& op : facts.ops) {
     const bool saves = op.private_bytes > 0 || std::ranges::count(op.output_saved, true) > 0;
     if (op.region.starts_with("KL.")) CHECK_FALSE(saves);
     copied += op.region == "KL.layers.1";
@@ -182,7 +182,7 @@ TEST_CASE("log probabilities of completions cost the products of the output laye
   plan::ProgramFacts facts = program::facts(program, {});
   step::ForwardOpAllocationAndFlopsProfiler survey(program, facts, c10::kCPU);
   program::Interpreter(program).run(GrpoBatch().inputs(false), &survey);
-  const auto op = std::ranges::find(facts.ops, "memtune::chunked_log_probs", &plan::OpFacts::name);
+  const auto op = std::ranges::find(facts.ops, "memtune::chunked_log_probs", &plan::ProgramOpFacts::name);
   REQUIRE(op != facts.ops.end());
   CHECK(op->flops == 2.0 * kRows * (kLength - 1) * kWidth * kWords);
   CHECK(op->dtype == "float32");

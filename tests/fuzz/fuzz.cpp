@@ -63,8 +63,8 @@
 #include "core/model/transformers/transformers_config.h"
 #include "core/plan/facts/machine_profile.h"
 #include "core/plan/planner/costs_without_recompute.h"
-#include "core/plan/planner/other_machine_step_cost_range.h"
 #include "core/plan/planner/planner.h"
+#include "core/plan/planner/recorded_cost_range_on_other_machine.h"
 #include "core/plan/planner/step_predictor.h"
 #include "core/plan/request/reference_file.h"
 #include "core/plan/request/resumable_training_request.h"
@@ -223,7 +223,7 @@ plan::ProgramFacts small_facts() {
   plan::ProgramFacts facts;
   facts.owner = {-1};
   for (int i = 0; i < 6; ++i) {
-    plan::OpFacts op;
+    plan::ProgramOpFacts op;
     op.name = i % 2 == 0 ? "aten::linear" : "aten::silu";
     op.region = "layers." + std::to_string(i / 2);
     op.block = i / 2;
@@ -408,7 +408,7 @@ void read_words(const std::string& input) {
 }
 
 void read_frames(const std::string& input) {
-  sweep::TrialOutputFrameParser reader([](const sweep::TrialProgress&) {});
+  sweep::TrialOutputFrameParser reader([](const sweep::TrialPhaseProgress&) {});
   reader.add(input.substr(0, input.size() / 2));
   reader.add(input.substr(input.size() / 2));
   reader.add("\n");

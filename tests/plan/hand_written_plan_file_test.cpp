@@ -43,7 +43,7 @@ ProgramFacts model() {
   const char* const inner[] = {".n1",     ".attn.wq", ".attn.wk", ".attn.wv", ".attn",   ".attn",
                                ".attn",   ".attn",    ".attn",    ".attn.wo", "",        ".n2",
                                ".mlp.w1", ".mlp.w3",  ".mlp",     ".mlp",     ".mlp.w2", ""};
-  for (OpFacts& op : facts.ops)
+  for (ProgramOpFacts& op : facts.ops)
     if (op.block >= 0) op.region += inner[(&op - facts.ops.data() - 1) % kDecoderOps];
   return facts;
 }

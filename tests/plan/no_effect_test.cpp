@@ -52,7 +52,7 @@ TEST_CASE("parts without an effect on backward are removed and others stay") {
   CHECK(left("checkpoint:op,save=silu+offload:stream") == "offload:stream");  // all that it would recompute is kept
   CHECK(left("offload:stream") == "offload:stream");
   plan::ProgramFacts unmeasured = large;
-  for (plan::OpFacts& op : unmeasured.ops) op.output_bytes.clear(), op.output_saved.clear();
+  for (plan::ProgramOpFacts& op : unmeasured.ops) op.output_bytes.clear(), op.output_saved.clear();
   CHECK(to_string(plan::without_idle_parts(plan::Strategy::parse("checkpoint:full+offload:stream"), unmeasured)) ==
         "checkpoint:full+offload:stream");
 }

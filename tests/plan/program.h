@@ -12,9 +12,9 @@
 namespace memtune::test {
 
 using plan::OpActivationPlacements;
-using plan::OpFacts;
 using plan::Plan;
 using plan::ProgramFacts;
+using plan::ProgramOpFacts;
 using plan::TensorPlacement;
 
 class Builder {
@@ -36,7 +36,7 @@ class Builder {
     return output;
   }
 
-  OpFacts& last() { return facts.ops.back(); }
+  ProgramOpFacts& last() { return facts.ops.back(); }
 
   // Sets what one measured forward gives for the last op, and returns its output.
   int measured(int64_t bytes, bool saved, double flops = 0, int64_t private_bytes = 0) {
@@ -58,7 +58,7 @@ class Builder {
   }
 
   int emit(const std::string& name, std::vector<int> inputs, int owner) {
-    OpFacts op;
+    ProgramOpFacts op;
     op.name = name;
     op.region = block >= 0 ? "layers." + std::to_string(block) : "";
     op.block = block;

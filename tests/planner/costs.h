@@ -18,7 +18,7 @@ inline plan::RecordedStepCosts costs_of(const ProgramFacts& facts, const std::ve
 // Returns the time of a decoder's ops in ms: by flops for matmuls, by bytes for the others.
 inline std::vector<double> decoder_ms(const ProgramFacts& facts) {
   std::vector<double> ms;
-  for (const OpFacts& op : facts.ops) {
+  for (const ProgramOpFacts& op : facts.ops) {
     const double mib = op.output_bytes.empty() ? 0 : static_cast<double>(op.output_bytes[0]) / kMiB;
     ms.push_back(op.flops > 0 ? op.flops / kMiB / 100 : mib / 1000);
   }
@@ -28,7 +28,7 @@ inline std::vector<double> decoder_ms(const ProgramFacts& facts) {
 // A decoder with the activations of a batch.
 inline ProgramFacts decoder_at(int64_t batch) {
   ProgramFacts facts = decoder(3);
-  for (OpFacts& op : facts.ops) {
+  for (ProgramOpFacts& op : facts.ops) {
     for (int64_t& bytes : op.output_bytes) bytes = bytes / 8 * batch;
     op.flops *= static_cast<double>(batch) / 8;
   }

@@ -43,7 +43,7 @@ struct Program {
   }
   RecordedStepCosts::Run& run(const std::string& name, double flops, std::vector<int> reads, int64_t made,
                               const std::string& dtype = "bfloat16") {
-    plan::OpFacts op;
+    plan::ProgramOpFacts op;
     op.name = name;
     op.op_class = plan::traits_of(name).op_class;
     op.flops = flops;

@@ -41,7 +41,7 @@ Step step(double flops = 4e12) {
   const char* names[] = {"aten::silu", "aten::matmul", "aten::view", "aten::sum"};
   step.costs.values.push_back({.run = -1, .bytes = 100'000'000});
   for (int i = 0; i < 4; ++i) {
-    plan::OpFacts op;
+    plan::ProgramOpFacts op;
     op.name = names[i];
     op.op_class = plan::traits_of(op.name).op_class;
     op.flops = i == 1 ? flops : 0;

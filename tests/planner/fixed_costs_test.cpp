@@ -106,7 +106,8 @@ TEST_CASE("values that depend on no program input are fixed and a size is no inp
   const auto first = static_cast<size_t>(costs.runs.front().makes.at(0));
   REQUIRE(all.values[first].bytes == 0);
   facts.ops.front().op_class = plan::OpClass::host;  // reads a size
-  for (plan::OpFacts& op : facts.ops) std::erase_if(op.inputs, [&](int input) { return facts.owner[input] < 0; });
+  for (plan::ProgramOpFacts& op : facts.ops)
+    std::erase_if(op.inputs, [&](int input) { return facts.owner[input] < 0; });
   for (const plan::RecordedStepCosts::Value& value : planner::fixed_costs(facts, costs).values) CHECK(value.bytes > 0);
 }
 

@@ -30,7 +30,7 @@ plan::ProgramFacts facts() {
   plan::ProgramFacts facts;
   facts.blocks = {{"block.0"}, {"block.1"}};
   for (int i = 0; i <= kLoss; ++i) {
-    plan::OpFacts& op = facts.ops.emplace_back();
+    plan::ProgramOpFacts& op = facts.ops.emplace_back();
     op.name = "op" + std::to_string(i);
     op.block = i == kLoss ? -1 : i / 2;
     op.after_blocks = i == kLoss;

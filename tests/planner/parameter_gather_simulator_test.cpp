@@ -43,7 +43,7 @@ Gathered gathered(const std::string& reshard) {
 plan::ProgramFacts facts() {
   plan::ProgramFacts facts;
   for (int i = 0; i <= kLoss; ++i) {
-    plan::OpFacts& op = facts.ops.emplace_back();
+    plan::ProgramOpFacts& op = facts.ops.emplace_back();
     op.name = "op" + std::to_string(i);
     op.block = i == kLoss ? -1 : i / 2;
     op.after_blocks = i == kLoss;

@@ -75,7 +75,7 @@ TEST_CASE("with everything kept the peak is where it was recorded and the cheape
   const auto& moments = decoder.costs.moments;
   const auto top = std::ranges::max_element(moments, {}, &plan::RecordedStepCosts::Moment::peak_bytes);
   REQUIRE(top->peak_bytes > decoder.costs.runs.back().before_bytes + decoder.costs.runs.back().own_bytes - 1);
-  const OpFacts& op = decoder.facts.ops[decoder.costs.runs[decoder.costs.saved[top->saved].run].op];
+  const ProgramOpFacts& op = decoder.facts.ops[decoder.costs.runs[decoder.costs.saved[top->saved].run].op];
   CHECK(reasons.peak.bytes == planned->predicted.peak_bytes);
   CHECK(reasons.peak.op == op.name);
   CHECK(reasons.peak.block == op.block);

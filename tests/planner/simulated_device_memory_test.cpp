@@ -31,7 +31,7 @@ constexpr int kLoss = 3;
 plan::ProgramFacts facts() {
   plan::ProgramFacts facts;
   for (int i = 0; i <= kLoss; ++i) {
-    plan::OpFacts& op = facts.ops.emplace_back();
+    plan::ProgramOpFacts& op = facts.ops.emplace_back();
     op.block = i / 2;
     op.outputs = {i};
   }

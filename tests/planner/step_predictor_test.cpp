@@ -34,7 +34,7 @@ struct Step {
   StepPrediction predict(const plan::Plan& plan) const { return StepPredictor(facts, costs).predict(plan); }
 
   void add_op(int i) {
-    plan::OpFacts op;
+    plan::ProgramOpFacts op;
     op.name = "op" + std::to_string(i);
     op.block = i == kLoss ? -1 : i / 2;
     op.after_blocks = i == kLoss;

@@ -26,7 +26,7 @@ namespace {
 struct Decoder {
   // `smaller` divides the sizes of its values, which are 16 to 512 MiB.
   Decoder(int blocks, double gb_per_s, std::mt19937& random, int smaller = 1) : facts(decoder(blocks)) {
-    for (OpFacts& op : facts.ops)
+    for (ProgramOpFacts& op : facts.ops)
       for (int64_t& bytes : op.output_bytes) bytes /= smaller;
     std::vector<double> ms = decoder_ms(facts);
     for (double& one : ms) one *= std::uniform_real_distribution(0.2, 3.0)(random);

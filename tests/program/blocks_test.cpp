@@ -209,14 +209,14 @@ TEST_CASE("a model without repetition is cut into segments of about equal cost w
   w.multiply(12);
   const Program program = w.finish();
   plan::ProgramFacts all = facts(program, {});
-  for (plan::OpFacts& op : all.ops) {
+  for (plan::ProgramOpFacts& op : all.ops) {
     op.output_bytes.assign(op.outputs.size(), 100);
     op.output_saved.assign(op.outputs.size(), true);
   }
   cut_into_segments(program, all);
   REQUIRE(all.blocks.size() == 3);  // of 12 equal ops: two results are kept, four are recomputed at a time
   std::vector<int> sizes(all.blocks.size());
-  for (const plan::OpFacts& op : all.ops)
+  for (const plan::ProgramOpFacts& op : all.ops)
     if (op.block >= 0) ++sizes[op.block];
   CHECK(sizes == std::vector<int>{4, 4, 4});
   CHECK(all.blocks[1].region == "segment.1");

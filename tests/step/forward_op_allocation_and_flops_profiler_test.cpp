@@ -20,7 +20,7 @@ plan::ProgramFacts survey_of(const std::string& forward, int blocks = 1, int wid
   return facts;
 }
 
-const plan::OpFacts& find(const plan::ProgramFacts& facts, const std::string& name) {
+const plan::ProgramOpFacts& find(const plan::ProgramFacts& facts, const std::string& name) {
   for (const auto& op : facts.ops)
     if (op.name == name) return op;
   FAIL("no op " << name);

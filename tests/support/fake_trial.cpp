@@ -78,7 +78,7 @@ plan::ProgramFacts facts(int blocks, int64_t output_bytes) {
   facts.kind = "scripted";
   facts.owner = {-1};
   const auto add = [&](const std::string& name, const std::string& region, int block) {
-    plan::OpFacts op;
+    plan::ProgramOpFacts op;
     op.name = name;
     op.region = region;
     op.block = block;

@@ -64,7 +64,7 @@ class BatchSweep {
  private:
   static ProgramFacts facts_of(int64_t batch) {
     ProgramFacts facts = decoder(4);
-    for (OpFacts& op : facts.ops) {
+    for (ProgramOpFacts& op : facts.ops) {
       for (int64_t& bytes : op.output_bytes) bytes = bytes / 16 * batch;
       op.flops *= static_cast<double>(batch) / 16;
     }

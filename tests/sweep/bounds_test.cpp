@@ -132,7 +132,7 @@ TEST_CASE("every number of a model's facts and the sum over its ops have bounds"
   plan::ProgramFacts facts;
   facts.owner = {-1, 0};
   facts.blocks = {{"layers.0"}};
-  plan::OpFacts op;
+  plan::ProgramOpFacts op;
   op.name = "aten::mul";
   op.block = 0;
   op.inputs = {0};

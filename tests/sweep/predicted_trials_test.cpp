@@ -104,7 +104,7 @@ TEST_CASE("plans that were only predicted are in sweep.json and in the report") 
   CHECK(bench.listener.planned_on_paper[0] == "1/2");
   CHECK(bench.listener.planned_on_paper[1] == "2/2");
   const RunDirectory directory(bench.settings.directory);
-  const SweepRecord record = directory.read_record();
+  const SweepSettingsAndTrialList record = directory.read_record();
   const std::vector<result::PredictedFrontier> told = {{{}, {}, {kFirst, {100, 2000, 90}}}};
   CHECK(record.frontiers == told);
   CHECK(make_report(directory, record).frontiers == told);

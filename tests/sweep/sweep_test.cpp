@@ -133,12 +133,12 @@ TEST_CASE("fields of a later version are ignored in a sweep folder") {
   Bench bench;
   bench.run();
   const RunDirectory directory(bench.settings.directory);
-  const SweepRecord now = directory.read_record();
+  const SweepSettingsAndTrialList now = directory.read_record();
   nlohmann::json later = nlohmann::json::parse(read_file(directory / "sweep.json"));
   later["later"] = later["request"]["later"] = later["request"]["training"]["later"] = 1;
   later["facts"]["later"] = later["facts"]["ops"][0]["later"] = later["trials"][0]["later"] = 1;
   write_file(directory / "sweep.json", later.dump());
-  const SweepRecord then = directory.read_record();
+  const SweepSettingsAndTrialList then = directory.read_record();
   CHECK(nlohmann::json(then.facts.program) == nlohmann::json(now.facts.program));
   CHECK(then.trials.size() == now.trials.size());
 }

@@ -52,7 +52,7 @@ struct Stage {
     TrialProcessSettings settings{{"run", (folder.path / "request.json").string()},
                                   folder.path / "log.txt",
                                   limit,
-                                  [this](const TrialProgress& phase) { phases.push_back(phase.name); }};
+                                  [this](const TrialPhaseProgress& phase) { phases.push_back(phase.name); }};
     settings.available_memory = available_memory;
     settings.spare = spare;
     return run_trial_process(settings);

@@ -15,7 +15,7 @@
 namespace memtune::python_plan_test {
 
 using namespace memtune;
-using plan::OpFacts;
+using plan::ProgramOpFacts;
 using plan::TensorPlacement;
 using trainer::EagerOrCompiledExecution;
 
@@ -27,8 +27,8 @@ struct Program {
   plan::ProgramFacts facts;
   plan::Plan plan;
 
-  OpFacts& op(int block, const std::string& region, const std::string& name, int64_t bytes, int64_t own = 0) {
-    OpFacts op;
+  ProgramOpFacts& op(int block, const std::string& region, const std::string& name, int64_t bytes, int64_t own = 0) {
+    ProgramOpFacts op;
     op.name = name;
     op.region = block < 0 ? region : "model.layers." + std::to_string(block) + (region.empty() ? "" : "." + region);
     op.block = block;
@@ -117,7 +117,7 @@ TEST_CASE("ops that did not run are not counted unless nothing was measured") {
   p.op(0, "attn.q", "aten::linear", kMiB);
   p.place(7, TensorPlacement::host);
   CHECK(trainer::make_block_policies(p.plan, p.facts).block_policies[0].functions.contains("attn.q/linear#0"));
-  for (OpFacts& op : p.facts.ops) op.output_bytes.clear();
+  for (ProgramOpFacts& op : p.facts.ops) op.output_bytes.clear();
   CHECK(trainer::make_block_policies(p.plan, p.facts).block_policies[0].functions.contains("attn.q/linear#1"));
 }
 

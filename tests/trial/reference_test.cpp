@@ -334,7 +334,7 @@ TEST_CASE("the file stores the noise of every parameter and of the loss") {
 
 TEST_CASE("a reference of hashes alone tells equal bits from others, and no size of a difference") {
   Folder folder;
-  ReferenceGradientFileWriter writer(folder.file, "none", 0.1, model(), ReferenceGradientsOrHashes::hashes);
+  ReferenceGradientFileWriter writer(folder.file, "none", 0.1, model(), ReferenceFileContentKind::hashes);
   writer.repeat(0.1, model());
   CHECK(writer.noise().equal);
   writer.finish();
@@ -350,7 +350,7 @@ TEST_CASE("a reference of hashes alone tells equal bits from others, and no size
     CHECK(found.gradients.worst == worst);
     CHECK_FALSE(found.has_size);
   }
-  ReferenceGradientFileWriter noisy(folder.file, "none", 0.1, model(), ReferenceGradientsOrHashes::hashes);
+  ReferenceGradientFileWriter noisy(folder.file, "none", 0.1, model(), ReferenceFileContentKind::hashes);
   noisy.repeat(0.1, other);
   CHECK_FALSE(noisy.noise().equal);
 }

@@ -71,8 +71,8 @@ void refuse_later_format(const json& value, const std::filesystem::path& path) {
                          ": open it with that version, or sweep into another folder with --out");
 }
 
-SweepRecord record_from_json(const json& value) {
-  SweepRecord record;
+SweepSettingsAndTrialList record_from_json(const json& value) {
+  SweepSettingsAndTrialList record;
   record.model = value.at("model");
   record.machine = value.at("machine");
   if (value.contains("command")) {
@@ -193,7 +193,7 @@ void RunDirectory::remove_inspections() const {
   files_->remove_folder(root_);
 }
 
-void RunDirectory::write_record(const SweepRecord& record) const {
+void RunDirectory::write_record(const SweepSettingsAndTrialList& record) const {
   json trials = json::array();
   for (const SweepTrialEntry& spec : record.trials) trials.push_back(to_json(spec));
   json value = {{"format", record.command ? kFormat : kModelFormat},
@@ -219,7 +219,7 @@ void RunDirectory::write_record(const SweepRecord& record) const {
   write_file(root_ / "sweep.json", to_text(value), *files_);
 }
 
-SweepRecord RunDirectory::read_record() const {
+SweepSettingsAndTrialList RunDirectory::read_record() const {
   const std::filesystem::path path = root_ / "sweep.json";
   if (!std::filesystem::exists(path)) {
     throw UsageError("no sweep in " + root_.string() + " (it has no sweep.json); memtune sweep --out " +

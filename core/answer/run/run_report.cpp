@@ -17,7 +17,7 @@ namespace memtune::sweep {
 namespace {
 
 // "1|2|4" if an axis has several values.
-std::string axis_text(const SweepRecord& record, std::optional<int64_t> SweepTrialEntry::*axis) {
+std::string axis_text(const SweepSettingsAndTrialList& record, std::optional<int64_t> SweepTrialEntry::*axis) {
   std::set<int64_t> values;
   for (const SweepTrialEntry& trial : record.trials)
     if (trial.*axis) values.insert(*(trial.*axis));
@@ -50,7 +50,7 @@ std::string settings_line(const CommandSweepRecord& command, size_t most_rounds)
          steps_text(command.steps, command.warmup, most_rounds);
 }
 
-std::string settings_line(const SweepRecord& record, size_t most_rounds) {
+std::string settings_line(const SweepSettingsAndTrialList& record, size_t most_rounds) {
   if (record.command) return settings_line(*record.command, most_rounds);
   const plan::TrainingSettings& training = record.request.training;
   const std::string batches = axis_text(record, &SweepTrialEntry::batch),
@@ -123,7 +123,7 @@ void find_effects(const CommandSweepRecord& sweep, report::Report& report) {
 }
 
 // Adds the command and the files of each row, and compares its losses with those of the baseline.
-void add_command(const RunDirectory& directory, const SweepRecord& record, report::Report& report) {
+void add_command(const RunDirectory& directory, const SweepSettingsAndTrialList& record, report::Report& report) {
   const CommandSweepRecord& sweep = *record.command;
   report.planned = !sweep.native.empty();
   report.trainer = sweep.trainer;
@@ -161,7 +161,7 @@ void add_command(const RunDirectory& directory, const SweepRecord& record, repor
 }
 
 // "" if all trials were reached.
-std::string not_reached(const SweepRecord& record, const report::Report& report) {
+std::string not_reached(const SweepSettingsAndTrialList& record, const report::Report& report) {
   const auto count = std::ranges::count_if(report.rows, [&](const result::TrialResultRow& row) {
     return row.measurement.outcome == result::TrialOutcome::skipped &&
            std::ranges::find(record.trials, row.measurement.strategy, &SweepTrialEntry::strategy) !=
@@ -174,11 +174,11 @@ std::string not_reached(const SweepRecord& record, const report::Report& report)
 
 }  // namespace
 
-std::string untested_engines(const SweepRecord& record) {
+std::string untested_engines(const SweepSettingsAndTrialList& record) {
   return record.command || record.request.training.device == "cpu" ? "" : untested_on_gpu(record.origin.torch);
 }
 
-report::Report make_report(const RunDirectory& directory, const SweepRecord& record) {
+report::Report make_report(const RunDirectory& directory, const SweepSettingsAndTrialList& record) {
   report::Report report;
   report.version = MEMTUNE_VERSION;
   report.model = record.model;

@@ -15,7 +15,7 @@ namespace memtune::trainer {
 namespace {
 
 using plan::OpActivationPlacements;
-using plan::OpFacts;
+using plan::ProgramOpFacts;
 using plan::TensorPlacement;
 
 // Python offloads to host memory only, so disk becomes host.
@@ -23,7 +23,7 @@ TensorPlacement tier(TensorPlacement place) { return place == TensorPlacement::d
 
 // Whether Python counts the call: it creates memory or writes in place. `measured`: an op that did not run has no
 // bytes.
-bool is_counted(const OpFacts& op, bool measured) {
+bool is_counted(const ProgramOpFacts& op, bool measured) {
   if (measured && op.output_bytes.empty()) return false;
   if (op.in_place) return true;
   if (measured) return std::ranges::any_of(op.output_bytes, [](int64_t bytes) { return bytes > 0; });
@@ -40,7 +40,7 @@ std::string function_of(const std::string& op) {
   return name == "contiguous" ? "clone" : name;
 }
 
-size_t first_output(const OpFacts& op) {
+size_t first_output(const ProgramOpFacts& op) {
   const auto found = std::ranges::find_if(op.output_bytes, [](int64_t bytes) { return bytes > 0; });
   return found == op.output_bytes.end() ? 0 : found - op.output_bytes.begin();
 }
@@ -49,7 +49,7 @@ class Reader {
  public:
   Reader(const plan::Plan& plan, const plan::ProgramFacts& facts)
       : facts_(facts),
-        measured_(std::ranges::any_of(facts.ops, [](const OpFacts& op) { return !op.output_bytes.empty(); })),
+        measured_(std::ranges::any_of(facts.ops, [](const ProgramOpFacts& op) { return !op.output_bytes.empty(); })),
         placed_(facts.ops.size()) {
     for (const OpActivationPlacements& placement : plan.placements) {
       plan::check_placement(placement, facts);
@@ -61,7 +61,7 @@ class Reader {
 
   void read() {
     for (size_t i = 0; i < facts_.ops.size(); ++i) {
-      const OpFacts& op = facts_.ops[i];
+      const ProgramOpFacts& op = facts_.ops[i];
       if (op.block >= 0)
         read_op(op, places(i));
       else
@@ -95,7 +95,7 @@ class Reader {
     return {result, placement->saved};
   }
 
-  void read_op(const OpFacts& op, TorchFunctionTensorPlacements places) {
+  void read_op(const ProgramOpFacts& op, TorchFunctionTensorPlacements places) {
     if (!is_counted(op, measured_)) return;
     const std::string& block = facts_.blocks[op.block].region;
     const std::string region = op.region.starts_with(block + ".") ? op.region.substr(block.size() + 1) : "";
@@ -112,12 +112,12 @@ class Reader {
     count(op, op.private_bytes, tiers.own);
   }
 
-  void count(const OpFacts& op, int64_t bytes, TensorPlacement place) {
+  void count(const ProgramOpFacts& op, int64_t bytes, TensorPlacement place) {
     if (place == TensorPlacement::keep) left_bytes_ += bytes;
     if (place == TensorPlacement::host) moved_[op.block] += bytes;
   }
 
-  void read_outside(const OpFacts& op, TorchFunctionTensorPlacements places) {
+  void read_outside(const ProgramOpFacts& op, TorchFunctionTensorPlacements places) {
     for (size_t i = 0; i < op.output_bytes.size(); ++i)
       if (places.result != TensorPlacement::keep && op.output_saved[i]) outside_bytes_ += op.output_bytes[i];
     if (places.own != TensorPlacement::keep) outside_bytes_ += op.private_bytes;
@@ -127,7 +127,7 @@ class Reader {
   // largest input, and sees only what blocks themselves save. A hidden state that stays counts as kept by the blocks.
   void read_borders() {
     std::vector<bool> taken(facts_.ops.size()), used_in_block(facts_.ops.size());
-    for (const OpFacts& op : facts_.ops)
+    for (const ProgramOpFacts& op : facts_.ops)
       for (const int value : op.inputs) {
         const int maker = value < static_cast<int>(facts_.owner.size()) ? facts_.owner[value] : -1;
         if (maker < 0 || op.block < 0) continue;
@@ -136,7 +136,7 @@ class Reader {
       }
     int64_t hidden = 0, kept_hidden = 0;
     for (size_t i = 0; i < facts_.ops.size(); ++i) {
-      const OpFacts& op = facts_.ops[i];
+      const ProgramOpFacts& op = facts_.ops[i];
       const int64_t bytes = op.output_bytes.empty() ? 0 : op.output_bytes[first_output(op)];
       const bool saved = !op.output_saved.empty() && op.output_saved[first_output(op)];
       if (op.block >= 0 && is_counted(op, measured_) && !used_in_block[i] && saved &&

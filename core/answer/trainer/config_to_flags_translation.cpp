@@ -6,9 +6,9 @@
 #include <optional>
 #include <set>
 
-#include "core/answer/trainer/config_to_sweep_flag_mapping.h"
 #include "core/answer/trainer/editable_user_trainer_settings.h"
 #include "core/answer/trainer/strategy_config_translator.h"
+#include "core/answer/trainer/trainer_config_to_sweep_flag_rules.h"
 #include "core/base/json.h"
 #include "core/base/layout.h"
 #include "core/base/text.h"
@@ -22,7 +22,7 @@ constexpr int kMaxNames = 16;  // limit of "${key}" references in a value, neste
 
 class Filler {
  public:
-  Filler(const EditableUserTrainerSettings& own, const ConfigToSweepFlagMapping& profile)
+  Filler(const EditableUserTrainerSettings& own, const TrainerConfigToSweepFlagRules& profile)
       : own_(own), profile_(profile) {}
 
   // Replaces "{key}" and "{key|default}" with values; "[...]" is omitted if a key in it has none. None if any other key
@@ -90,7 +90,7 @@ class Filler {
   }
 
   const EditableUserTrainerSettings& own_;
-  const ConfigToSweepFlagMapping& profile_;
+  const TrainerConfigToSweepFlagRules& profile_;
 };
 
 // A setting of the config or the command, whose value is no mapping.
@@ -119,7 +119,7 @@ bool is_off(const json& value) {
   return value.is_null() || value == json(false) || value == json("") || (value.is_structured() && value.empty());
 }
 
-bool has_harmless_value(const ConfigToSweepFlagMapping& profile, const std::string& key, const json& value) {
+bool has_harmless_value(const TrainerConfigToSweepFlagRules& profile, const std::string& key, const json& value) {
   const auto found = profile.harmless.find(key);
   if (found == profile.harmless.end()) return false;
   const auto harmless = [&](const json& one) { return std::ranges::count(found->second, print_json(one)) > 0; };
@@ -128,7 +128,7 @@ bool has_harmless_value(const ConfigToSweepFlagMapping& profile, const std::stri
 
 // The keys that rows use whatever their value is: those in braces on which the row has no condition. A refusal only
 // shows them.
-std::set<std::string> keys_in_braces(const ConfigToSweepFlagMapping& profile) {
+std::set<std::string> keys_in_braces(const TrainerConfigToSweepFlagRules& profile) {
   std::set<std::string> keys;
   for (const ConfigToSweepFlagRule& row : profile.rows)
     for (const std::string& form : {row.value, row.note})
@@ -149,7 +149,7 @@ std::set<std::string> keys_of_strategies(const TrainerProfile& trainer) {
 // Finds the settings that neither a flag nor a note nor a strategy depends on.
 class Unmeasured {
  public:
-  Unmeasured(const ConfigToSweepFlagMapping& profile, const TrainerProfile& trainer,
+  Unmeasured(const TrainerConfigToSweepFlagRules& profile, const TrainerProfile& trainer,
              const EditableUserTrainerSettings& own)
       : profile_(profile), own_(own), used_(keys_in_braces(profile)) {
     used_.merge(keys_of_strategies(trainer));
@@ -173,7 +173,7 @@ class Unmeasured {
            });
   }
 
-  const ConfigToSweepFlagMapping& profile_;
+  const TrainerConfigToSweepFlagRules& profile_;
   const EditableUserTrainerSettings& own_;
   std::set<std::string> used_;
 };
@@ -194,7 +194,7 @@ std::string shown(const Leaf& leaf) { return leaf.path + ": " + shorten(print_js
 ConfigToFlagsTranslation native_flags(const std::string& trainer, const std::string& text, const std::string& name,
                                       const std::vector<std::string>& command, UnsupportedImageInputPolicy images) {
   const TrainerProfile profile = read_space_profile(trainer);  // throws for an unknown trainer, with the nearest name
-  const ConfigToSweepFlagMapping training = read_training_profile(trainer);
+  const TrainerConfigToSweepFlagRules training = read_training_profile(trainer);
   const EditableUserTrainerSettings own(profile, text, name, command, profile.releases);
   own.check_kinds();
   const Filler filler(own, training);

@@ -34,7 +34,7 @@ class Readers {
  private:
   void look(const ProgramOrControlFlowBody& body, const std::unordered_set<const Op*>& left_out) {
     for (const Op& op : body.ops) {
-      const plan::OpFacts& fact = facts_.ops[op.id];
+      const plan::ProgramOpFacts& fact = facts_.ops[op.id];
       if (fact.block >= 0) block_ = fact.block;
       if (op.kind == Opcode::get_attribute && op.object) held_[op.outputs[0]] = op.object->getAttr(op.attribute);
       for (const Slot slot : op.inputs)
@@ -43,7 +43,7 @@ class Readers {
     }
   }
 
-  void read(Slot slot, const plan::OpFacts& fact) {
+  void read(Slot slot, const plan::ProgramOpFacts& fact) {
     const auto held = held_.find(slot);
     const c10::IValue& value = held == held_.end() ? program_.constants[slot] : held->second;
     if (value.isTensor()) take(unit_of(fact), value.toTensor());
@@ -51,7 +51,7 @@ class Readers {
       for (const at::Tensor& tensor : value.toTensorVector()) take(unit_of(fact), tensor);
   }
 
-  std::string unit_of(const plan::OpFacts& fact) const {
+  std::string unit_of(const plan::ProgramOpFacts& fact) const {
     if (facts_.blocks.empty()) return "model";
     if (fact.block >= 0) return facts_.blocks[fact.block].region;
     return block_ < 0 ? "before " + facts_.blocks.front().region : "behind " + facts_.blocks[block_].region;

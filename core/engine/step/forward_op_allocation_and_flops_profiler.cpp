@@ -24,7 +24,7 @@ bool has_bytes(const at::Tensor& tensor) { return tensor.defined() && autograd::
 // aten::convolution and aten::_convolution have an argument `transposed`.
 constexpr size_t kTransposed = 6;
 
-bool is_transposed(const plan::OpFacts& fact, const Stack& inputs) {
+bool is_transposed(const plan::ProgramOpFacts& fact, const Stack& inputs) {
   if (plan::traits_of(fact.name).transposed) return true;
   const bool told = fact.name.ends_with("convolution") && inputs.size() > kTransposed;
   return told && inputs[kTransposed].isBool() && inputs[kTransposed].toBool();
@@ -44,12 +44,12 @@ Flops convolution_flops(const at::Tensor& input, const at::Tensor& weight, bool 
 }
 
 // Of the tokens of a loss that holds its output layer.
-double computed_share(const plan::OpFacts& fact, const std::vector<at::Tensor>& inputs) {
+double computed_share(const plan::ProgramOpFacts& fact, const std::vector<at::Tensor>& inputs) {
   if (!plan::traits_of(fact.name).leaves_out_ignored || !inputs[0].is_cuda()) return 1;
   return inputs.back().ne(ops::kIgnoredLabel).to(at::kDouble).mean().item<double>();
 }
 
-Flops flops_of(const plan::OpFacts& fact, const Stack& inputs) {
+Flops flops_of(const plan::ProgramOpFacts& fact, const Stack& inputs) {
   const bool multiplies = plan::is_matmul(fact.op_class) || fact.op_class == plan::OpClass::attention;
   if (!multiplies) return {};
   const auto tensors = program::tensors_in(inputs);
@@ -69,7 +69,7 @@ Flops flops_of(const plan::OpFacts& fact, const Stack& inputs) {
 
 // Uses the narrowest dtype among input and output. Under autocast the input is wider than the dtype that multiplies,
 // and a loss returns a wider one.
-void note_dtype(plan::OpFacts& fact, const at::Tensor& tensor) {
+void note_dtype(plan::ProgramOpFacts& fact, const at::Tensor& tensor) {
   struct Dtype {
     at::ScalarType type;
     const char* name;
@@ -89,7 +89,7 @@ ForwardOpAllocationAndFlopsProfiler::ForwardOpAllocationAndFlopsProfiler(const p
                                                                          plan::ProgramFacts& facts,
                                                                          c10::DeviceType device)
     : facts_(facts), device_(device) {
-  for (plan::OpFacts& op : facts_.ops) {
+  for (plan::ProgramOpFacts& op : facts_.ops) {
     op.output_bytes.assign(op.outputs.size(), 0);
     op.output_saved.assign(op.outputs.size(), false);
     op.private_bytes = 0;
@@ -116,7 +116,7 @@ void ForwardOpAllocationAndFlopsProfiler::before(const program::Op& op, const St
   saved_.clear();
   for (const at::Tensor& tensor : program::tensors_in(inputs))
     if (has_bytes(tensor) && is_new(tensor)) note(tensor, -1, 0);
-  plan::OpFacts& fact = facts_.ops[op.id];
+  plan::ProgramOpFacts& fact = facts_.ops[op.id];
   const Flops flops = flops_of(fact, inputs);
   fact.flops += flops.in_all;
   factor_ = flops.per_element;
@@ -125,7 +125,7 @@ void ForwardOpAllocationAndFlopsProfiler::before(const program::Op& op, const St
 }
 
 void ForwardOpAllocationAndFlopsProfiler::after(const program::Op& op, const Stack& outputs) {
-  plan::OpFacts& fact = facts_.ops[op.id];
+  plan::ProgramOpFacts& fact = facts_.ops[op.id];
   for (size_t i = 0; i < outputs.size() && i < fact.output_bytes.size(); ++i)
     for (const at::Tensor& tensor : program::tensors_in({outputs[i]})) {
       if (!has_bytes(tensor)) continue;

@@ -10,7 +10,8 @@ using plan::TensorPlacement;
 
 std::vector<OpPlan> plan_ops(const plan::ProgramFacts& facts, const plan::Plan& plan) {
   std::vector<OpPlan> ops;
-  for (const plan::OpFacts& fact : facts.ops) ops.push_back({.block = fact.block, .after_blocks = fact.after_blocks});
+  for (const plan::ProgramOpFacts& fact : facts.ops)
+    ops.push_back({.block = fact.block, .after_blocks = fact.after_blocks});
   for (const plan::OpActivationPlacements& placement : plan.placements) {
     plan::check_placement(placement, facts);
     OpPlan& op = ops[placement.op];

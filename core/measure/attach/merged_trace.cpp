@@ -63,7 +63,7 @@ class Merge {
 };
 
 // Begin of the first step that was kept; 0: there is none.
-int64_t begin_of(const TracedStepsRecord& record) {
+int64_t begin_of(const KernelTraceFileAndRegionSpans& record) {
   int64_t begin_ns = 0;
   for (const RegionSpan& each : record.regions)
     if (each.region.kind == TraceRegionLevel::step && (begin_ns == 0 || each.start_ns < begin_ns))

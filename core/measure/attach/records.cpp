@@ -160,8 +160,8 @@ RegionSpan read_region(const json& line, size_t blocks) {
 // Accepts a file name only, no path.
 std::string plain_name(std::string name) { return name.find('/') == std::string::npos ? name : ""; }
 
-TracedStepsRecord read_trace_record(const json& line) {
-  TracedStepsRecord record;
+KernelTraceFileAndRegionSpans read_trace_record(const json& line) {
+  KernelTraceFileAndRegionSpans record;
   record.file = plain_name(line.at("file"));
   record.steps = whole_at(line, "steps", 1, kMaxTracedSteps);
   record.start_ns = time_in(line.at("start_ns"));

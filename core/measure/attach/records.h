@@ -87,12 +87,12 @@ struct TracedStepMemoryRecord {
 
 // Times are since the start of the trace.
 struct RegionSpan {
-  trace::TraceRegionKey region;  // its block: index into TracedStepsRecord::blocks
+  trace::TraceRegionKey region;  // its block: index into KernelTraceFileAndRegionSpans::blocks
   int64_t start_ns = 0, end_ns = 0;
 };
 
 // The traced steps.
-struct TracedStepsRecord {
+struct KernelTraceFileAndRegionSpans {
   std::string file;  // of kernels and copies, a name within the folder; "": none
   int64_t steps = 1;
   int64_t start_ns = 0;  // of the trace, by the clock that all processes share
@@ -115,7 +115,7 @@ struct TrainingProcessRecords {
   int64_t pinned_bytes = 0, free_bytes = 0;           // of the host and the device, if the driver refused memory
   std::vector<OutOfMemoryRecord> failed_allocations;  // the first few, and the last
   std::vector<StepEndMemoryBreakdown> held;           // in the order of steps
-  std::optional<TracedStepsRecord> trace;
+  std::optional<KernelTraceFileAndRegionSpans> trace;
   std::optional<TracedStepMemoryRecord> memory;
   std::optional<StepPeriodicityRecord> period;
   ParametersWithoutGradientRecord gradients;

@@ -62,7 +62,7 @@ void GradientCheck::write(double loss, result::TrialMeasurement& result) {
 // False if the second run is another, which is in `loss` and the gradients then.
 bool GradientCheck::write_hashes(double& loss, result::TrialMeasurement& result) {
   ReferenceGradientFileWriter reference(request_.envelope.reference, request_.plan.strategy, loss, runner_.parameters(),
-                                        ReferenceGradientsOrHashes::hashes);
+                                        ReferenceFileContentKind::hashes);
   repeat(reference, loss);
   if (runner_.any_rank(!reference.noise().equal)) return false;
   reference.finish();

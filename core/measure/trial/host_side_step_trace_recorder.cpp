@@ -17,7 +17,7 @@ using trace::ValueId;
 namespace {
 
 // Describes the cost of recomputing an activation.
-std::string cost(const plan::OpFacts& op) {
+std::string cost(const plan::ProgramOpFacts& op) {
   if (op.op_class == plan::OpClass::attention) return "slow: attention";
   if (plan::is_matmul(op.op_class)) return "slow: a matmul";
   if (op.random) return "a pass over memory, with random numbers";
@@ -29,7 +29,7 @@ TraceRegionKey part_of_model(int block, bool after_blocks, Pass pass) {
   return {after_blocks ? TraceRegionLevel::head : TraceRegionLevel::before_blocks, pass};
 }
 
-TraceRegionKey part_of_model(const plan::OpFacts& op, Pass pass) {
+TraceRegionKey part_of_model(const plan::ProgramOpFacts& op, Pass pass) {
   return part_of_model(op.block, op.after_blocks, pass);
 }
 

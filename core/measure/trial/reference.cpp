@@ -191,11 +191,11 @@ void note(result::GradientComparison& result, const std::string& where, double l
 
 ReferenceGradientFileWriter::ReferenceGradientFileWriter(const fs::path& path, const std::string& strategy, double loss,
                                                          const NamedParameters& parameters,
-                                                         ReferenceGradientsOrHashes content)
+                                                         ReferenceFileContentKind content)
     : path_(path), aside_(path.string() + ".tmp." + std::to_string(::getpid())) {
   remove_file(aside_);  // otherwise a link there would be followed
   file_.open(aside_, std::ios::binary | std::ios::trunc);
-  const bool with_gradients = content == ReferenceGradientsOrHashes::gradients;
+  const bool with_gradients = content == ReferenceFileContentKind::gradients;
   reference_ = {strategy, loss, 0, 0, with_gradients, {}};
   noise_ = {true, true, 0, "", strategy};
   at::NoGradGuard no_grad;

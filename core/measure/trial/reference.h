@@ -32,7 +32,7 @@ struct ReferenceGradientComparisonResult {
   bool has_size = true;              // false: the file has hashes alone, so the size of a difference is not known
 };
 
-enum class ReferenceGradientsOrHashes { hashes, gradients };  // gradients: with their hashes
+enum class ReferenceFileContentKind { hashes, gradients };  // gradients: with their hashes
 
 // Writes the file from runs of the baseline. The constructor writes the gradients of the first run, or their hashes,
 // into a temporary file, each repetition adds to the noise, and finish() renames the file. Without finish() nothing
@@ -41,7 +41,7 @@ class ReferenceGradientFileWriter {
  public:
   ReferenceGradientFileWriter(const std::filesystem::path& path, const std::string& strategy, double loss,
                               const NamedParameters& parameters,
-                              ReferenceGradientsOrHashes content = ReferenceGradientsOrHashes::gradients);
+                              ReferenceFileContentKind content = ReferenceFileContentKind::gradients);
   ~ReferenceGradientFileWriter();
   ReferenceGradientFileWriter(const ReferenceGradientFileWriter&) = delete;
   ReferenceGradientFileWriter& operator=(const ReferenceGradientFileWriter&) = delete;

@@ -9,7 +9,7 @@
 #include "core/base/error.h"
 #include "core/base/scoped_timer.h"
 #include "core/engine/state/saved_states_folder.h"
-#include "core/measure/trial/state_save_and_step_synchronizer.h"
+#include "core/measure/trial/overlapped_state_saver.h"
 #include "core/measure/trial/training_state_collector_and_loader.h"
 #include "core/model/program/first_line.h"
 
@@ -130,7 +130,7 @@ class SaveTrial {
   std::vector<double> losses_, steps_alone_ms_;
   std::vector<result::StateSaveWithConcurrentStepTimes> saves_;
   std::optional<result::TrainingRunStateSaveRecord> ended_;  // set when the current save has ended
-  StateSaveAndStepSynchronizer saving_;                      // last member: destroyed first, which waits for its saves
+  OverlappedStateSaver saving_;                              // last member: destroyed first, which waits for its saves
 };
 
 }  // namespace

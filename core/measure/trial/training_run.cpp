@@ -19,7 +19,7 @@
 #include "core/engine/state/saved_states_folder.h"
 #include "core/measure/profiler/loaded_torch.h"
 #include "core/measure/trial/deterministic_scope.h"
-#include "core/measure/trial/state_save_and_step_synchronizer.h"
+#include "core/measure/trial/overlapped_state_saver.h"
 #include "core/measure/trial/training_state_collector_and_loader.h"
 #include "core/record/measurement/trial_measurement.h"
 
@@ -210,9 +210,9 @@ class TrainingRun {
   state::SavedStatesFolder folder_;
   FileLock lock_;
   result::ResumableTrainingResult result_;
-  int64_t saved_ = 0;                   // the last step for which a save was begun
-  bool ends_ = false;                   // all ranks end before the last step
-  StateSaveAndStepSynchronizer saves_;  // last member: its callback writes into the result
+  int64_t saved_ = 0;           // the last step for which a save was begun
+  bool ends_ = false;           // all ranks end before the last step
+  OverlappedStateSaver saves_;  // last member: its callback writes into the result
 };
 
 }  // namespace

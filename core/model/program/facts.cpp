@@ -42,7 +42,7 @@ class FactsBuilder {
 
  private:
   void add(const Op& op) {
-    plan::OpFacts& fact = facts_.ops[op.id];
+    plan::ProgramOpFacts& fact = facts_.ops[op.id];
     fact.name = op.name;
     fact.region = program_.path(op);
     for (int region = op.region; region >= 0 && fact.block < 0; region = program_.regions[region].parent) {
@@ -60,7 +60,7 @@ class FactsBuilder {
   }
 
   // Values that may share memory get one number: through views, in-place ops, containers, branches and loops.
-  void own(const Op& op, plan::OpFacts& fact) {
+  void own(const Op& op, plan::ProgramOpFacts& fact) {
     bool packs = op.kind != Opcode::call && op.kind != Opcode::get_attribute;
     bool aliases = packs || op.returns_alias;
     fact.view = aliases && !fact.in_place;

@@ -8,8 +8,8 @@
 namespace memtune::program {
 namespace {
 
-using plan::OpFacts;
 using plan::ProgramFacts;
+using plan::ProgramOpFacts;
 
 // A top-level op with all ops inside of it: branches are not cut.
 struct Piece {
@@ -70,7 +70,7 @@ class Segmenter {
   double cost(const Piece& piece, bool measured) const {
     double sum = 0;
     for (int op = piece.begin; op < piece.end; ++op) {
-      const OpFacts& fact = facts_.ops[op];
+      const ProgramOpFacts& fact = facts_.ops[op];
       sum += measured ? static_cast<double>(saved_bytes(fact)) : fact.op_class != plan::OpClass::host && !fact.view;
     }
     return sum;
@@ -83,7 +83,7 @@ class Segmenter {
     for (size_t i = 0; i < pieces_.size(); ++i)
       std::fill(piece_of.begin() + pieces_[i].begin, piece_of.begin() + pieces_[i].end, static_cast<int>(i));
     for (size_t op = 0; op < facts_.ops.size(); ++op) {
-      const OpFacts& fact = facts_.ops[op];
+      const ProgramOpFacts& fact = facts_.ops[op];
       for (size_t i = 0; i < fact.outputs.size(); ++i)
         if (const int owner = facts_.owner[fact.outputs[i]]; owner >= 0)
           bytes[owner] += fact.output_bytes.empty() ? 1 : static_cast<double>(fact.output_bytes[i]);

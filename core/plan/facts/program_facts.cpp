@@ -14,7 +14,7 @@ using nlohmann::json;
 constexpr const char* kTooMuch = ": all ops together have more than 1 PiB";
 
 // Large programs have ten thousand ops, so fields with default values are left out.
-json op_json(const OpFacts& op) {
+json op_json(const ProgramOpFacts& op) {
   json out = {{"name", op.name}, {"region", op.region}, {"inputs", op.inputs}, {"outputs", op.outputs}};
   if (op.block >= 0) out["block"] = op.block;
   if (op.after_blocks) out["after_blocks"] = true;
@@ -31,13 +31,13 @@ json op_json(const OpFacts& op) {
   return out;
 }
 
-void check_count(const std::string& path, size_t count, const OpFacts& op) {
+void check_count(const std::string& path, size_t count, const ProgramOpFacts& op) {
   if (count != 0 && count != op.outputs.size())
     throw UsageError(path + " must have one entry an output, " + std::to_string(op.outputs.size()) + ", not " +
                      std::to_string(count));
 }
 
-void read_measured(JsonObjectReader& object, OpFacts& op, OverflowCheckedSum& made) {
+void read_measured(JsonObjectReader& object, ProgramOpFacts& op, OverflowCheckedSum& made) {
   object.read("output_bytes", op.output_bytes, 0);
   object.read("output_saved", op.output_saved);
   object.read("private_bytes", op.private_bytes, 0);
@@ -50,8 +50,8 @@ void read_measured(JsonObjectReader& object, OpFacts& op, OverflowCheckedSum& ma
   check_count(object.path("output_saved"), op.output_saved.size(), op);
 }
 
-OpFacts read_op(const json& json, const std::string& path, const ProgramFacts& facts, OverflowCheckedSum& made) {
-  OpFacts op;
+ProgramOpFacts read_op(const json& json, const std::string& path, const ProgramFacts& facts, OverflowCheckedSum& made) {
+  ProgramOpFacts op;
   const int last_value = static_cast<int>(facts.owner.size()) - 1;
   JsonObjectReader object(json, path);
   object.require({"name"});
@@ -82,9 +82,9 @@ BlockModulePath read_block(const json& json, const std::string& path) {
 
 }  // namespace
 
-std::string full_name(const OpFacts& op) { return op.region.empty() ? op.name : op.region + "/" + op.name; }
+std::string full_name(const ProgramOpFacts& op) { return op.region.empty() ? op.name : op.region + "/" + op.name; }
 
-int64_t saved_bytes(const OpFacts& op) {
+int64_t saved_bytes(const ProgramOpFacts& op) {
   int64_t bytes = op.private_bytes;
   for (size_t i = 0; i < std::min(op.output_bytes.size(), op.output_saved.size()); ++i)
     if (op.output_saved[i]) bytes += op.output_bytes[i];
@@ -94,7 +94,7 @@ int64_t saved_bytes(const OpFacts& op) {
 void to_json(json& out, const ProgramFacts& facts) {
   json ops = json::array();
   json blocks = json::array();
-  for (const OpFacts& op : facts.ops) ops.push_back(op_json(op));
+  for (const ProgramOpFacts& op : facts.ops) ops.push_back(op_json(op));
   for (const BlockModulePath& block : facts.blocks) blocks.push_back({{"region", block.region}});
   out = {{"kind", facts.kind},
          {"ops", ops},

@@ -12,7 +12,7 @@
 namespace memtune::plan {
 
 // One op. A value is a tensor, or a list or tuple of tensors; values are numbered across the program.
-struct OpFacts {
+struct ProgramOpFacts {
   std::string name;           // "aten::linear"; control flow is "prim::If", "prim::Loop"
   std::string region;         // module path, "layers.0.attn.wq"; "" at the top level; "loss" in the loss
   int block = -1;             // index into ProgramFacts::blocks; -1: outside of blocks
@@ -34,8 +34,8 @@ struct OpFacts {
   std::string dtype;                  // of the multiplication; "" if flops is 0
 };
 
-std::string full_name(const OpFacts& op);  // "layers.0.attn/aten::linear"
-int64_t saved_bytes(const OpFacts& op);    // bytes that autograd saves of the op's results; 0 if not measured
+std::string full_name(const ProgramOpFacts& op);  // "layers.0.attn/aten::linear"
+int64_t saved_bytes(const ProgramOpFacts& op);    // bytes that autograd saves of the op's results; 0 if not measured
 
 struct BlockModulePath {
   std::string region;  // "layers.3"
@@ -43,7 +43,7 @@ struct BlockModulePath {
 
 struct ProgramFacts {
   std::string kind;  // "scripted" | "traced" | "exported" | "profile" | "config"
-  std::vector<OpFacts> ops;
+  std::vector<ProgramOpFacts> ops;
   std::vector<BlockModulePath> blocks;
   int64_t parameters = 0;  // elements; tied parameters count once
   int64_t parameter_bytes = 0;

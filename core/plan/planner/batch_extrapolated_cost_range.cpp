@@ -167,7 +167,7 @@ plan::ProgramFacts facts_at_batch(plan::ProgramFacts facts, const BatchSizeAndRe
     return static_cast<int64_t>(static_cast<double>(bytes) * ratio + 0.5);
   };
   for (int op = 0; op < static_cast<int>(facts.ops.size()); ++op) {
-    plan::OpFacts& one = facts.ops[static_cast<size_t>(op)];
+    plan::ProgramOpFacts& one = facts.ops[static_cast<size_t>(op)];
     for (size_t i = 0; i < one.output_bytes.size(); ++i)
       one.output_bytes[i] = scaled(one.output_bytes[i], op, static_cast<int>(i));
     one.private_bytes = scaled(one.private_bytes, op, kPrivateSave);

@@ -10,10 +10,10 @@
 namespace memtune::planner {
 namespace {
 
-using plan::OpFacts;
 using plan::OpMemoryAccessGraph;
 using plan::OpOutputAllocationNode;
 using plan::ProgramFacts;
+using plan::ProgramOpFacts;
 using plan::RecordedStepCosts;
 
 // Costs of an op from RecordedStepCosts, summed over its runs.
@@ -76,7 +76,7 @@ class Maker {
   const OpOutputAllocationNode& at(int memory) const { return graph_.memories()[memory]; }
 
   int unit(int op) const {
-    const OpFacts& fact = facts_.ops[op];
+    const ProgramOpFacts& fact = facts_.ops[op];
     return fact.block != plan::kOutside ? fact.block + 1 : fact.after_blocks ? static_cast<int>(graphs_.size()) - 1 : 0;
   }
 

@@ -11,20 +11,20 @@ namespace {
 
 using plan::MachineProfile;
 using plan::OpClass;
-using plan::OpFacts;
+using plan::ProgramOpFacts;
 using plan::RecordedStepCosts;
 
 constexpr double kFlopsPerMs = 1e9;  // at 1 TFLOP/s
 constexpr double kMaxFlops = 1e24;
 constexpr double kBackward = 2;  // gradients of both operands
 
-bool multiplies(const OpFacts& op) {
+bool multiplies(const ProgramOpFacts& op) {
   return plan::is_matmul(op.op_class) || op.op_class == OpClass::attention || op.op_class == OpClass::recurrent ||
          op.op_class == OpClass::linear_algebra;
 }
 
 // LibTorch lets cuDNN use TF32 for float32 convolutions; cuBLAS may not use it.
-std::string rate_name(const OpFacts& op, const std::string& dtype) {
+std::string rate_name(const ProgramOpFacts& op, const std::string& dtype) {
   return op.op_class == OpClass::convolution && dtype == "float32" ? "tf32" : dtype;
 }
 
@@ -44,7 +44,7 @@ double rate(const MachineProfile& machine, std::string name) {
 }
 
 // A file may contain any number.
-double known_flops(const OpFacts& op) { return op.flops > 0 && op.flops < kMaxFlops ? op.flops : 0; }
+double known_flops(const ProgramOpFacts& op) { return op.flops > 0 && op.flops < kMaxFlops ? op.flops : 0; }
 
 int width(const std::string& dtype) { return dtype == "float64" ? 8 : dtype == "float32" ? 4 : 2; }
 
@@ -88,7 +88,7 @@ CrossMachineRoofline::CrossMachineRoofline(const plan::ProgramFacts& facts, cons
   for (const RecordedStepCosts::Run& run : costs.runs) ++times[static_cast<size_t>(run.op)];
   SourceAndTargetMachineTime unsaved;
   for (const RecordedStepCosts::Run& run : costs.runs) {
-    const OpFacts& op = facts.ops[static_cast<size_t>(run.op)];
+    const ProgramOpFacts& op = facts.ops[static_cast<size_t>(run.op)];
     const double flops = known_flops(op) / times[static_cast<size_t>(run.op)];
     const std::string& own = op.dtype.empty() ? dtype : op.dtype;
     unknown_.push_back(multiplies(op) && flops == 0);

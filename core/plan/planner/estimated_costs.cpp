@@ -26,7 +26,7 @@ constexpr double kKernelMs = 0.003;  // a kernel takes at least this
 constexpr double kIssueMs = 0.020, kIssueBackwardMs = 0.045, kIssueViewMs = 0.003, kIssueCopyMs = 0.003;
 constexpr double kHookMs = 0.002;  // of the engines, for each op
 
-Share share(const plan::OpFacts& op) {
+Share share(const plan::ProgramOpFacts& op) {
   switch (op.op_class) {
     case OpClass::matmul:
     case OpClass::convolution: return kMatmul;
@@ -52,7 +52,7 @@ double update_bytes(const RecordedStepCosts& costs) {
 RecordedStepCosts estimated_costs(const plan::ProgramFacts& facts, RecordedStepCosts costs,
                                   const plan::MachineProfile& machine, const std::string& dtype) {
   const CrossMachineRoofline roofline(facts, costs, machine, machine, dtype);
-  const auto op_of = [&](int run) -> const plan::OpFacts& {
+  const auto op_of = [&](int run) -> const plan::ProgramOpFacts& {
     return facts.ops[static_cast<size_t>(costs.runs[static_cast<size_t>(run)].op)];
   };
   // The last tensor that backward unpacks for an op starts its kernels.

@@ -15,10 +15,10 @@ using plan::RecordedStepCosts;
 // By op: whether an input of it depends on program inputs. Ops that return sizes do not count.
 std::vector<bool> ops_of_inputs(const ProgramFacts& facts) {
   std::vector<bool> grows(facts.owner.size(), true);  // by value; those that no op makes are program inputs
-  for (const plan::OpFacts& op : facts.ops)
+  for (const plan::ProgramOpFacts& op : facts.ops)
     for (const int output : op.outputs) grows.at(output) = false;
   std::vector<bool> ops;
-  for (const plan::OpFacts& op : facts.ops) {
+  for (const plan::ProgramOpFacts& op : facts.ops) {
     ops.push_back(op.op_class != plan::OpClass::host &&
                   std::ranges::any_of(op.inputs, [&](int input) { return grows.at(input); }));
     for (const int output : op.outputs) grows[output] = grows[output] || ops.back();

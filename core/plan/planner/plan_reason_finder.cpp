@@ -7,11 +7,11 @@
 namespace memtune::planner {
 namespace {
 
-using plan::OpFacts;
+using plan::ProgramOpFacts;
 using plan::TensorPlacement;
 
 // Name of an op for people: that of its module for a matmul or norm, else that of the op.
-std::string short_name(const OpFacts& op) {
+std::string short_name(const ProgramOpFacts& op) {
   const std::string leaf = op.region.substr(op.region.rfind('.') + 1);
   const bool is_module = (plan::is_matmul(op) || plan::is_norm(op)) && !leaf.empty();
   const bool is_number = leaf.find_first_not_of("0123456789") == std::string::npos;
@@ -50,7 +50,7 @@ BlockGroupPlanCosts::Where PlanReasonFinder::where(size_t part) const {
 }
 
 size_t PlanReasonFinder::part_of(int op) const {
-  const OpFacts& facts = planner_.facts_.ops[static_cast<size_t>(op)];
+  const ProgramOpFacts& facts = planner_.facts_.ops[static_cast<size_t>(op)];
   if (facts.block >= 0) return static_cast<size_t>(facts.block) + 1;
   return facts.after_blocks ? planner_.parts_.size() - 1 : 0;
 }
@@ -126,7 +126,7 @@ PeakLocation PlanReasonFinder::peak() const {
     return moment;
   }
   if (entry >= runs) moment.pass = PeakLocation::Pass::backward;
-  const OpFacts& op = planner_.facts_.ops[static_cast<size_t>(op_at(entry))];
+  const ProgramOpFacts& op = planner_.facts_.ops[static_cast<size_t>(op_at(entry))];
   moment.block = op.block;
   moment.region = op.region;
   moment.op = op.name;

@@ -17,7 +17,7 @@
 namespace memtune::planner {
 namespace {
 
-using plan::OpFacts;
+using plan::ProgramOpFacts;
 using plan::RecordedStepCosts;
 
 // Recorded costs of a part of the chain: a block, or the ops before or after the blocks. Bytes are allocated bytes.
@@ -30,7 +30,7 @@ struct PartCosts {
 
 // The part of the chain that an op is in: before the blocks, a block, after them.
 size_t part_of(const plan::ProgramFacts& facts, int op) {
-  const OpFacts& one = facts.ops[static_cast<size_t>(op)];
+  const ProgramOpFacts& one = facts.ops[static_cast<size_t>(op)];
   return one.block >= 0 ? static_cast<size_t>(one.block) + 1 : one.after_blocks ? facts.blocks.size() + 1 : 0;
 }
 

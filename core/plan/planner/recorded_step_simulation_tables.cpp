@@ -21,7 +21,9 @@ FlattenedLists lists_of(const RecordedStepCosts& costs, List list) {
 constexpr int64_t kCpuGenerator = 5056;  // state of the Mersenne Twister
 
 // Index of an output as plans count it. Costs number the tensors of a list one by one; plans place the list.
-int argument_of(const plan::OpFacts& op, int output) { return op.outputs.size() == 1 ? std::min(output, 0) : output; }
+int argument_of(const plan::ProgramOpFacts& op, int output) {
+  return op.outputs.size() == 1 ? std::min(output, 0) : output;
+}
 
 size_t unpacks(const RecordedStepCosts& costs) {
   return static_cast<size_t>(
@@ -68,7 +70,7 @@ Storages find_storages(const plan::ProgramFacts& facts, const RecordedStepCosts&
   for (const RecordedStepCosts::Value& value : costs.values) {
     const int64_t held = round_up(value.bytes, costs.grain_bytes);
     const bool outside = value.run < 0;
-    const plan::OpFacts* op = outside ? nullptr : &facts.ops.at(costs.runs[value.run].op);
+    const plan::ProgramOpFacts* op = outside ? nullptr : &facts.ops.at(costs.runs[value.run].op);
     all.values.push_back({static_cast<int>(all.values.size()), value.run, op ? op->block : -1,
                           op ? argument_of(*op, value.output) : 0, static_cast<int>(all.bytes.size()), value.cast_of,
                           value.bytes, held, outside});
@@ -120,7 +122,7 @@ RecordedStepSimulationTables::RecordedStepSimulationTables(const plan::ProgramFa
   for (size_t i = 0; i < costs.runs.size(); ++i) {
     const RecordedStepCosts::Run& run = costs.runs[i];
     const RecordedStepCosts::IssueTime issue = issues ? costs.issue.runs[i] : RecordedStepCosts::IssueTime{run.host_ms};
-    const plan::OpFacts& op = facts.ops.at(run.op);
+    const plan::ProgramOpFacts& op = facts.ops.at(run.op);
     const int64_t generator = op.random && on_cpu ? kCpuGenerator : 0;
     int64_t made = 0, taken_bytes = 0;
     for (const int value : run.makes) {

@@ -31,11 +31,11 @@ class CheapRule {
   int source() const { return 2 * static_cast<int>(graph_.memories().size()); }
   int sink() const { return source() + 1; }
 
-  bool covers(const OpFacts& op) const { return op.block != kOutside && covered_[op.block]; }
-  const OpFacts& maker(int memory) const { return facts_.ops[graph_.memories()[memory].op]; }
+  bool covers(const ProgramOpFacts& op) const { return op.block != kOutside && covered_[op.block]; }
+  const ProgramOpFacts& maker(int memory) const { return facts_.ops[graph_.memories()[memory].op]; }
 
   // A matmul's private values are casts of its inputs.
-  static bool private_is_cheap(const OpFacts& op) { return is_cheap(op) || (is_matmul(op) && makes_values(op)); }
+  static bool private_is_cheap(const ProgramOpFacts& op) { return is_cheap(op) || (is_matmul(op) && makes_values(op)); }
 
   bool is_wanted(int memory) const { return graph_.memories()[memory].saved && covers(maker(memory)); }
 

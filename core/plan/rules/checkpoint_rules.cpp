@@ -18,7 +18,7 @@ class Readers {
  public:
   explicit Readers(const ProgramFacts& facts) : facts_(facts), reads_(facts.ops.size()), writes_(facts.ops.size()) {
     for (int i = 0; i < static_cast<int>(facts.ops.size()); ++i) {
-      const OpFacts& op = facts.ops[i];
+      const ProgramOpFacts& op = facts.ops[i];
       ordered_ &= op.name != "prim::If" && op.name != "prim::Loop";
       for (const int input : op.inputs)
         if (const int owner = facts.owner[input]; owner >= 0) reads_[owner].push_back(i);
@@ -35,7 +35,7 @@ class Readers {
 
   // Those other blocks; kOutside may be among them.
   std::set<int> blocks_of(int op) const {
-    const OpFacts& fact = facts_.ops[op];
+    const ProgramOpFacts& fact = facts_.ops[op];
     std::set<int> blocks;
     for (const int output : fact.outputs) {
       const int owner = facts_.owner[output];
@@ -65,7 +65,7 @@ class SaveList {
   SaveList(const std::vector<std::string>& names, const ProgramFacts& facts) {
     static const std::set<std::string> classes = {"attention", "matmul", "matmul-all"};
     std::set<std::string> ops;
-    for (const OpFacts& op : facts.ops)
+    for (const ProgramOpFacts& op : facts.ops)
       if (op.block != kOutside && makes_memory(op)) ops.insert(strip_op_namespace(op.name));
     for (const std::string& name : names) {
       if (classes.count(name))
@@ -78,7 +78,7 @@ class SaveList {
   }
 
   // The class "matmul" keeps every other matmul of a block; the rest is cheap enough to recompute.
-  bool has(const OpFacts& op, int matmul) const {
+  bool has(const ProgramOpFacts& op, int matmul) const {
     const bool of_class = (is_matmul(op) && classes_.count("matmul-all")) ||
                           (is_matmul(op) && classes_.count("matmul") && matmul % 2 == 0) ||
                           (is_attention(op) && classes_.count("attention"));
@@ -147,11 +147,11 @@ class Checkpoint {
 
   // Recomputes everything except what `saves` keeps and what leaves its block. `matmul` is the number of a matmul
   // within its block.
-  void recompute(const std::function<bool(const OpFacts& op, int matmul)>& saves) {
+  void recompute(const std::function<bool(const ProgramOpFacts& op, int matmul)>& saves) {
     std::vector<int> matmuls(facts_.blocks.size(), 0);
     std::set<int> saved_owners;  // an in-place write into a kept value is kept too
     for (size_t i = 0; i < facts_.ops.size(); ++i) {
-      const OpFacts& op = facts_.ops[i];
+      const ProgramOpFacts& op = facts_.ops[i];
       if (!covers(op.block)) continue;
       const int matmul = is_matmul(op) ? matmuls[op.block]++ : 0;
       if (!makes_values(op)) continue;
@@ -185,7 +185,7 @@ class Checkpoint {
 // Counts linear layers by the ops that the dispatcher sees and keeps every other one. Keeps other expensive ops.
 class EveryOtherLinear {
  public:
-  bool operator()(const OpFacts& op, int) {
+  bool operator()(const ProgramOpFacts& op, int) {
     if (std::exchange(block_, op.block) != op.block) linear_ = 0;
     if (strip_op_namespace(op.name) == "linear" || strip_op_namespace(op.name) == "mm") return linear_++ % 2 == 0;
     return is_matmul(op) || is_attention(op) || strip_op_namespace(op.name) == "max" ||
@@ -223,11 +223,11 @@ void place_checkpoint(const StrategyPart& part, const ProgramFacts& facts, const
     checkpoint.recompute(EveryOtherLinear());
   else if (part.kind() == StrategyKind::checkpoint_op)
     checkpoint.recompute([save = SaveList(part.names(StrategyParameterId::save), facts)](
-                             const OpFacts& op, int matmul) { return save.has(op, matmul); });
+                             const ProgramOpFacts& op, int matmul) { return save.has(op, matmul); });
   else if (part.kind() != StrategyKind::checkpoint_cheap)
-    checkpoint.recompute([](const OpFacts&, int) { return false; });
+    checkpoint.recompute([](const ProgramOpFacts&, int) { return false; });
   else if (!graph.measured())
-    checkpoint.recompute([](const OpFacts& op, int) { return !is_cheap(op); });
+    checkpoint.recompute([](const ProgramOpFacts& op, int) { return !is_cheap(op); });
   else
     place_cheap(checkpoint.covered(), facts, graph, saved_min_bytes, draft);
 }

@@ -23,7 +23,7 @@ class Reach {
         outside_(blocks_.all() && !is_group(part)),
         head_(part.has(StrategyParameterId::head) && part.word(StrategyParameterId::head) == "move") {}
 
-  bool has(const OpFacts& op) const {
+  bool has(const ProgramOpFacts& op) const {
     if (!makes_values(op)) return false;
     if (op.block == kOutside) return outside_ && (head_ || !op.after_blocks);
     return op.block < end_ && blocks_.contains(op.block);
@@ -43,7 +43,7 @@ class Kinds {
 
   explicit Kinds(const ProgramFacts& facts) {
     std::map<std::pair<int, std::string>, int> seen;
-    for (const OpFacts& op : facts.ops) {
+    for (const ProgramOpFacts& op : facts.ops) {
       const std::string name = without_numbers(op.region) + "/" + op.name;
       of_op_.emplace_back(name, seen[{op.block, name}]++);
     }
@@ -147,24 +147,24 @@ class Hooked {
  public:
   Hooked(const ThirdPartyEnginePreset& preset, const ProgramFacts& facts)
       : hooks_(preset.hooks), end_(static_cast<int>(facts.blocks.size()) - preset.keep_last) {
-    for (const OpFacts& op : facts.ops)
+    for (const ProgramOpFacts& op : facts.ops)
       if (op.after_blocks && is_matmul(op) && !is_loss(op)) output_ = &op;
   }
 
-  bool has(const OpFacts& op) const {
+  bool has(const ProgramOpFacts& op) const {
     if (hooks_ == StepPartWithSavedTensorHooks::blocks) return op.block != kOutside && op.block < end_;
     return !is_output(op) && (hooks_ == StepPartWithSavedTensorHooks::step || !is_loss(op));
   }
 
  private:
-  static bool is_loss(const OpFacts& op) { return op.region == "loss" || op.region.starts_with("loss."); }
-  bool is_output(const OpFacts& op) const {
+  static bool is_loss(const ProgramOpFacts& op) { return op.region == "loss" || op.region.starts_with("loss."); }
+  bool is_output(const ProgramOpFacts& op) const {
     return &op == output_ || (output_ && op.after_blocks && !output_->region.empty() && op.region == output_->region);
   }
 
   StepPartWithSavedTensorHooks hooks_;
   int end_;  // first of the last blocks, whose tensors stay
-  const OpFacts* output_ = nullptr;
+  const ProgramOpFacts* output_ = nullptr;
 };
 
 void offload_saves(const ThirdPartyEnginePreset& preset, const ProgramFacts& facts, PlanDraft& draft) {

@@ -13,14 +13,14 @@ void add_once(std::vector<int>& list, const std::vector<int>& more) {
 }
 
 // Ops in the bodies of a branch or loop create its outputs. They come later in the list of ops.
-bool branches(const OpFacts& op) { return op.name == "prim::If" || op.name == "prim::Loop"; }
+bool branches(const ProgramOpFacts& op) { return op.name == "prim::If" || op.name == "prim::Loop"; }
 
 }  // namespace
 
 OpMemoryAccessGraph::OpMemoryAccessGraph(const ProgramFacts& facts)
     : facts_(facts),
-      measured_(
-          std::any_of(facts.ops.begin(), facts.ops.end(), [](const OpFacts& op) { return !op.output_bytes.empty(); })),
+      measured_(std::any_of(facts.ops.begin(), facts.ops.end(),
+                            [](const ProgramOpFacts& op) { return !op.output_bytes.empty(); })),
       reads_(facts.ops.size()),
       shown_(facts.owner.size()),
       shown_by_owner_(facts.ops.size()) {
@@ -49,7 +49,7 @@ void OpMemoryAccessGraph::read(int op) {
 }
 
 void OpMemoryAccessGraph::make(int op) {
-  const OpFacts& fact = facts_.ops[op];
+  const ProgramOpFacts& fact = facts_.ops[op];
   if (branches(fact)) return;
   for (size_t i = 0; i < fact.outputs.size(); ++i) show(op, i);
   if (fact.in_place) write(op);
@@ -59,7 +59,7 @@ void OpMemoryAccessGraph::make(int op) {
 
 // Records the memory that an output refers to: a new one or an existing one.
 void OpMemoryAccessGraph::show(int op, size_t output) {
-  const OpFacts& fact = facts_.ops[op];
+  const ProgramOpFacts& fact = facts_.ops[op];
   const int value = fact.outputs[output];
   const int64_t bytes = measured_ && !fact.output_bytes.empty() ? fact.output_bytes[output] : 0;
   const bool made = measured_ ? bytes > 0 : makes_memory(fact);
@@ -84,7 +84,7 @@ int OpMemoryAccessGraph::add(const OpOutputAllocationNode& memory) {
 // A list refers to all memories of its elements. Other outputs refer to the first input that may share memory. A
 // dropout that created nothing ran in evaluation mode and returned its input. Any other op that created nothing
 // returned a number, such as a size.
-std::vector<int> OpMemoryAccessGraph::aliased(const OpFacts& op, int value) const {
+std::vector<int> OpMemoryAccessGraph::aliased(const ProgramOpFacts& op, int value) const {
   std::vector<int> shown;
   for (const int input : op.inputs) {
     const bool same = op.view || op.in_place ? facts_.owner[input] == facts_.owner[value] : op.random;

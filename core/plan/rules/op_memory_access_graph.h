@@ -43,7 +43,7 @@ class OpMemoryAccessGraph {
   void show(int op, size_t output);
   void write(int op);
   int add(const OpOutputAllocationNode& memory);
-  std::vector<int> aliased(const OpFacts& op, int value) const;
+  std::vector<int> aliased(const ProgramOpFacts& op, int value) const;
 
   const ProgramFacts& facts_;
   bool measured_;

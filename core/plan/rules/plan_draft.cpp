@@ -5,7 +5,7 @@
 namespace memtune::plan {
 
 PlanDraft::PlanDraft(const ProgramFacts& facts) {
-  for (const OpFacts& op : facts.ops)
+  for (const ProgramOpFacts& op : facts.ops)
     by_op_.push_back({static_cast<int>(by_op_.size()), full_name(op),
                       std::vector<TensorPlacement>(op.outputs.size(), TensorPlacement::keep), TensorPlacement::keep,
                       TensorPlacement::keep});

@@ -29,7 +29,7 @@ PlanPlacementSummary summarize(const Plan& plan, const ProgramFacts& facts) {
   for (size_t i = 0; i < needed.size(); ++i) {
     if (!needed[i]) continue;
     const OpOutputAllocationNode& memory = graph.memories()[i];
-    const OpFacts& op = facts.ops[memory.op];
+    const ProgramOpFacts& op = facts.ops[memory.op];
     const TensorPlacement place = draft.place(memory);
     add(memory, place, all);
     add(memory, place, op.block != kOutside ? blocks[op.block] : op.after_blocks ? behind : before);

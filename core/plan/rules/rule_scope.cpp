@@ -12,16 +12,16 @@
 namespace memtune::plan {
 namespace {
 
-const std::map<std::string, std::function<bool(const OpFacts&)>>& classes() {
-  static const std::map<std::string, std::function<bool(const OpFacts&)>> classes = {
+const std::map<std::string, std::function<bool(const ProgramOpFacts&)>>& classes() {
+  static const std::map<std::string, std::function<bool(const ProgramOpFacts&)>> classes = {
       {"attention", is_attention},
-      {"cheap", [](const OpFacts& op) { return is_cheap(op); }},
-      {"matmul", [](const OpFacts& op) { return is_matmul(op); }},
+      {"cheap", [](const ProgramOpFacts& op) { return is_cheap(op); }},
+      {"matmul", [](const ProgramOpFacts& op) { return is_matmul(op); }},
       {"norm", is_norm}};
   return classes;
 }
 
-bool is_op(const std::string& name, const OpFacts& op) {
+bool is_op(const std::string& name, const ProgramOpFacts& op) {
   const auto of_class = classes().find(name);
   return of_class == classes().end() ? strip_op_namespace(op.name) == strip_op_namespace(name) : of_class->second(op);
 }

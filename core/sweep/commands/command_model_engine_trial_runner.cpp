@@ -25,7 +25,7 @@ class OwnTrials : public SweepListener {
   explicit OwnTrials(SweepListener& to) : to_(to) {}
 
   void noted(const std::string& note) override { to_.noted(kWhose + note); }
-  void inspecting(const TrialProgress& phase) override { to_.inspecting(phase); }
+  void inspecting(const TrialPhaseProgress& phase) override { to_.inspecting(phase); }
   void planned(const std::vector<SweepTrialEntry>& trials, size_t, size_t runs) override {
     to_.planned(trials, 0, runs);
   }
@@ -35,7 +35,7 @@ class OwnTrials : public SweepListener {
     named.strategy = kWhose + trial.strategy;
     to_.started(named, round);
   }
-  void phase(const TrialProgress& phase) override { to_.phase(phase); }
+  void phase(const TrialPhaseProgress& phase) override { to_.phase(phase); }
   void ended(const result::TrialMeasurement& measurement) override { to_.ended(measurement); }
 
  private:

@@ -89,7 +89,7 @@ std::string without_comments(const std::string& text) {
   return rest;
 }
 
-TrialProgress phase_of(const attach::CommandProgress& now) {
+TrialPhaseProgress phase_of(const attach::CommandProgress& now) {
   if (now.steps == 0) return {"tracing"};
   const std::string ms = now.step_ms ? ms_text(*now.step_ms) + ", " : "";
   return {"step", static_cast<int>(now.step), static_cast<int>(now.steps), ms + format_bytes(now.peak_bytes)};
@@ -98,7 +98,7 @@ TrialProgress phase_of(const attach::CommandProgress& now) {
 }  // namespace
 
 CommandSweepBackend::CommandSweepBackend(const CommandSweepSettings& settings, SweepListener& listener,
-                                         const RunDirectory& directory, SweepRecord& record)
+                                         const RunDirectory& directory, SweepSettingsAndTrialList& record)
     : settings_(settings), listener_(listener), directory_(directory), record_(record) {}
 
 bool CommandSweepBackend::describe() {

@@ -16,7 +16,7 @@ class CommandSweepBackend : public SweepBackend {
  public:
   // All arguments outlive it.
   CommandSweepBackend(const CommandSweepSettings& settings, SweepListener& listener, const RunDirectory& directory,
-                      SweepRecord& record);
+                      SweepSettingsAndTrialList& record);
 
   bool describe() override;
   std::string device() const override;
@@ -44,7 +44,7 @@ class CommandSweepBackend : public SweepBackend {
   const CommandSweepSettings& settings_;
   SweepListener& listener_;
   const RunDirectory& directory_;
-  SweepRecord& record_;
+  SweepSettingsAndTrialList& record_;
   bool combined_ = false;
   bool worked_ = false;                            // a start of this run did
   std::map<std::string, std::string> allocators_;  // by key: settings of PyTorch's allocator that a variant needs

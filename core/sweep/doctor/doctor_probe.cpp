@@ -24,7 +24,7 @@ constexpr std::chrono::minutes kLimit{5};
 constexpr size_t kDate = 10;  // characters of a date: 2026-11-22
 
 MachineProfile ask_trial(const std::string& device, const std::function<void(const std::string&)>& progress) {
-  const auto note = [&](const TrialProgress& phase) { progress(phase.note); };
+  const auto note = [&](const TrialPhaseProgress& phase) { progress(phase.note); };
   TrialAnswer answer = run_trial_process({{"probe", device}, "", kLimit, note});
   if (auto* machine = std::get_if<MachineProfile>(&answer)) return std::move(*machine);
   if (const auto* problem = std::get_if<ReceivedUsageError>(&answer)) throw UsageError(problem->message);

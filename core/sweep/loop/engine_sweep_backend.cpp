@@ -65,7 +65,7 @@ void find_effect(const plan::Plan& plan, const plan::ProgramFacts& facts, TrialM
 
 EngineSweepBackend::EngineSweepBackend(const EngineSweepSettings& settings,
                                        const CandidateStrategiesAndPlans& candidates, SweepListener& listener,
-                                       const RunDirectory& directory, SweepRecord& record,
+                                       const RunDirectory& directory, SweepSettingsAndTrialList& record,
                                        const TrialProposerFactory& make_proposer)
     : settings_(settings),
       candidates_(candidates),
@@ -256,7 +256,7 @@ TrialProcessResult EngineSweepBackend::measure(const SweepTrialAndMeasurement& t
   TrialProcessSettings command{{"run", (folder / name).string()},
                                folder / (first ? "log.txt" : "round.txt"),
                                left ? std::min(settings_.limit, *left) : settings_.limit,
-                               [this](const TrialProgress& phase) { listener_.phase(phase); },
+                               [this](const TrialPhaseProgress& phase) { listener_.phase(phase); },
                                &directory_.files()};
   const auto run = [&] {
     // PyTorch reads the allocator's settings as its libraries are loaded.
@@ -291,7 +291,7 @@ bool EngineSweepBackend::write_gradients(const SweepTrialAndMeasurement& trial, 
   const TrialProcessSettings command{{"run", (folder / name).string()},
                                      folder / "reference.txt",
                                      settings_.limit,
-                                     [this](const TrialProgress& phase) { listener_.phase(phase); },
+                                     [this](const TrialPhaseProgress& phase) { listener_.phase(phase); },
                                      &directory_.files()};
   const TrialAnswer answer = run_ranks(request, folder, name, command, directory_.files(), settings_.workers);
   const auto* measurement = std::get_if<TrialMeasurement>(&answer);

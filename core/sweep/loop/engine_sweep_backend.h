@@ -20,7 +20,7 @@ class EngineSweepBackend : public SweepBackend {
  public:
   // All arguments outlive it. Throws UsageError, IoError.
   EngineSweepBackend(const EngineSweepSettings& settings, const CandidateStrategiesAndPlans& candidates,
-                     SweepListener& listener, const RunDirectory& directory, SweepRecord& record,
+                     SweepListener& listener, const RunDirectory& directory, SweepSettingsAndTrialList& record,
                      const TrialProposerFactory& make_proposer);
 
   // Inspects the model at the first setting. None after a signal.
@@ -57,7 +57,7 @@ class EngineSweepBackend : public SweepBackend {
   const CandidateStrategiesAndPlans& candidates_;
   SweepListener& listener_;
   const RunDirectory& directory_;
-  SweepRecord& record_;
+  SweepSettingsAndTrialList& record_;
   const TrialProposerFactory& make_proposer_;
   PrestartedTrialProcess spare_;
   TrialKeyHasher keys_;

@@ -55,7 +55,7 @@ bool InspectedModelShapeGrid::inspect(const std::optional<int64_t>& batch, const
   const plan::TrialRequest request = request_at(point);
   TrialAnswer answer = sweep::inspect(
       request, keys_.setting(request), directory_, settings_.other_runs, settings_.limit,
-      [this](const TrialProgress& phase) { listener_.inspecting(phase); }, spare_);
+      [this](const TrialPhaseProgress& phase) { listener_.inspecting(phase); }, spare_);
   const auto* failure = std::get_if<ProcessFailure>(&answer);
   if (failure && failure->outcome == result::TrialOutcome::interrupted) return false;
   if (auto* facts = std::get_if<InspectedModel>(&answer)) {

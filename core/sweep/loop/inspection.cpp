@@ -32,7 +32,7 @@ void write(const std::filesystem::path& path, const InspectedModel& facts, FileS
 
 TrialAnswer inspect(const plan::TrialRequest& request, const std::string& key, const RunDirectory& directory,
                     std::span<const std::filesystem::path> others, std::chrono::milliseconds limit,
-                    const std::function<void(const TrialProgress&)>& progress, PrestartedTrialProcess* spare) {
+                    const std::function<void(const TrialPhaseProgress&)>& progress, PrestartedTrialProcess* spare) {
   const std::filesystem::path in_run = std::filesystem::path("inspect") / key.substr(0, 8);
   const std::filesystem::path folder = std::filesystem::absolute(directory / in_run);
   if (std::optional<InspectedModel> known = read(folder / "facts.json", directory.files())) return std::move(*known);

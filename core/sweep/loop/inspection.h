@@ -19,7 +19,7 @@ namespace memtune::sweep {
 // follows; may be null.
 TrialAnswer inspect(const plan::TrialRequest& request, const std::string& key, const RunDirectory& directory,
                     std::span<const std::filesystem::path> others, std::chrono::milliseconds limit,
-                    const std::function<void(const TrialProgress&)>& progress, PrestartedTrialProcess* spare);
+                    const std::function<void(const TrialPhaseProgress&)>& progress, PrestartedTrialProcess* spare);
 
 // Bytes per rank of parameters, gradients and optimizer state.
 int64_t state_bytes(const plan::TrainingSettings& training, const plan::ProgramFacts& facts);

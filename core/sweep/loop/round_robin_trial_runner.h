@@ -26,7 +26,7 @@ class RoundRobinTrialRunner {
   // All arguments outlive it. Trials are appended to `record`, which is written when a trial gets its folder. The
   // directory is kept once a trial has run.
   RoundRobinTrialRunner(const CommonSweepSettings& settings, SweepListener& listener, LockedRunDirectory& open,
-                        SweepBackend& subject, SweepRecord& record);
+                        SweepBackend& subject, SweepSettingsAndTrialList& record);
 
   // Adds a trial, with its earlier measurement if that can be reused. A trial with a known key is ignored. `earlier`:
   // the prediction made before that measurement, if any.
@@ -70,7 +70,7 @@ class RoundRobinTrialRunner {
   LockedRunDirectory& open_;
   const RunDirectory& directory_;
   SweepBackend& subject_;
-  SweepRecord& record_;
+  SweepSettingsAndTrialList& record_;
   std::unique_ptr<SweepTrialJournal> journal_;
   std::vector<SweepTrialAndMeasurement> trials_;
   BaselineStepTimesBySettingAndRound baselines_;

@@ -115,7 +115,7 @@ StateSaveModeMeasurement StateSaveModeTrialRunner::measure(const SweepTrialEntry
   const TrialProcessSettings command{{"save", (folder / "save.json").string()},
                                      folder / "save.txt",
                                      settings_.limit,
-                                     [this](const TrialProgress& phase) { listener_.phase(phase); },
+                                     [this](const TrialPhaseProgress& phase) { listener_.phase(phase); },
                                      &files};
   const TrialAnswer answer = run_ranks(request, folder, "save.json", command, files);
   try {

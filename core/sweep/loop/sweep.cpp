@@ -46,7 +46,7 @@ std::optional<InspectedModel> inspect_model(const EngineSweepSettings& settings,
   const process::InterruptScope interrupts;
   const CandidateStrategiesAndPlans tried = candidates(settings);
   LockedRunDirectory open(settings.directory, files_of(settings));
-  SweepRecord record;
+  SweepSettingsAndTrialList record;
   const TrialProposerFactory nothing;
   return EngineSweepBackend(settings, tried, listener, open.directory(), record, nothing).look();
 }

@@ -60,7 +60,7 @@ class SweepListener {
  public:
   virtual ~SweepListener() = default;
   virtual void noted(const std::string& /*note*/) {}
-  virtual void inspecting(const TrialProgress&) {}
+  virtual void inspecting(const TrialPhaseProgress&) {}
   // Called after each proposal: all trials so far, how many of them are reused, and how many processes are still to
   // run.
   virtual void planned(const std::vector<SweepTrialEntry>& /*trials*/, size_t /*reused*/, size_t /*runs*/) {}
@@ -68,7 +68,7 @@ class SweepListener {
   // are.
   virtual void planning(size_t /*budget*/, size_t /*budgets*/) {}
   virtual void started(const SweepTrialEntry&, int /*round, from 1 on*/) {}
-  virtual void phase(const TrialProgress&) {}
+  virtual void phase(const TrialPhaseProgress&) {}
   virtual void printed(std::string_view /*by a command, as it comes*/) {}
   virtual void ended(const result::TrialMeasurement& /*of all rounds so far*/) {}
   virtual void save_started(const std::string& /*mode*/, size_t /*remaining, with this one*/) {}
@@ -76,7 +76,7 @@ class SweepListener {
 };
 
 struct SweepRecordAndReport {
-  SweepRecord record;
+  SweepSettingsAndTrialList record;
   report::Report report;
   bool interrupted = false;  // a signal ended it early; the report has what was finished
 };

@@ -12,7 +12,7 @@
 namespace memtune::sweep {
 
 SweepLoop::SweepLoop(const CommonSweepSettings& settings, SweepListener& listener, LockedRunDirectory& open,
-                     SweepBackend& subject, SweepRecord& record)
+                     SweepBackend& subject, SweepSettingsAndTrialList& record)
     : settings_(settings),
       listener_(listener),
       directory_(open.directory()),
@@ -89,7 +89,7 @@ void SweepLoop::report_provenance() {
   record_.origin.written = trace::utc_now();
 }
 
-SweepRecord SweepLoop::earlier_record() const try {
+SweepSettingsAndTrialList SweepLoop::earlier_record() const try {
   return directory_.read_record();
 } catch (const UsageError&) {  // there is none, or it is damaged
   return {};

@@ -15,7 +15,7 @@ class SweepLoop {
  public:
   // All arguments outlive it. The subject writes to `record` too.
   SweepLoop(const CommonSweepSettings& settings, SweepListener& listener, LockedRunDirectory& open,
-            SweepBackend& subject, SweepRecord& record);
+            SweepBackend& subject, SweepSettingsAndTrialList& record);
 
   // Returns false if a signal arrived; the record then holds what was finished. Throws like run_sweep.
   bool run();
@@ -27,14 +27,14 @@ class SweepLoop {
   void add(std::vector<SweepTrialAndMeasurement> proposed);
   void report_plan(size_t begin);
   void report_provenance();
-  SweepRecord earlier_record() const;
+  SweepSettingsAndTrialList earlier_record() const;
 
   const CommonSweepSettings& settings_;
   SweepListener& listener_;
   const RunDirectory& directory_;
   SweepBackend& subject_;
-  SweepRecord& record_;
-  SweepRecord earlier_;
+  SweepSettingsAndTrialList& record_;
+  SweepSettingsAndTrialList earlier_;
   RoundRobinTrialRunner turns_;
 };
 

@@ -58,7 +58,7 @@ TrialAnswer train(const ResumableTrainingSettings& settings, SweepListener& list
   TrialProcessSettings command{{"train", (folder / "run.json").string()},
                                folder / "log.txt",
                                kLimit,
-                               [&](const TrialProgress& phase) { listener.phase(phase); },
+                               [&](const TrialPhaseProgress& phase) { listener.phase(phase); },
                                &directory.files()};
   command.grace = kGrace;
   return run_ranks(request, folder, "run.json", command, directory.files());

@@ -160,8 +160,8 @@ std::optional<GpuMemoryFitReport> predict_fit(const GpuMemoryFitRequest& options
       throw UsageError("machine '" + card.name + "' has no compute_capability, which decides on kernels");
     auto found = measured.find(card.compute_capability);
     if (found == measured.end()) {
-      std::optional<RecordedShapes> shapes =
-          record_on_shapes(options.sweep, card, [&](const TrialProgress& progress) { listener.inspecting(progress); });
+      std::optional<RecordedShapes> shapes = record_on_shapes(
+          options.sweep, card, [&](const TrialPhaseProgress& progress) { listener.inspecting(progress); });
       if (!shapes) return {};
       found = measured.emplace(card.compute_capability, MeasuredShapes{std::move(*shapes), {}, {}}).first;
       run_all(options.sweep, card, plans_of(candidates_of(options.sweep), found->second.recorded.program),

@@ -43,7 +43,7 @@ BatchSizeAndRecordedCosts second_of(std::vector<BatchSizeAndRecordedCosts> other
 
 // --- recorded batches ------------------------------------------------------------------------------------------------
 
-RecordedRunBatchCosts::RecordedRunBatchCosts(const RunDirectory& directory, const SweepRecord& record,
+RecordedRunBatchCosts::RecordedRunBatchCosts(const RunDirectory& directory, const SweepSettingsAndTrialList& record,
                                              const SweepTrialEntry& source, plan::RecordedStepCosts costs)
     : program(record.facts.program), size{record.global_batch, record.request.training.accumulate} {
   if (record.request.training.ranks > 1)

@@ -27,7 +27,7 @@ struct Source {
   RunDirectory directory;
   plan::ProgramFacts program;
   plan::RecordedStepCosts costs;
-  SweepRecord record;
+  SweepSettingsAndTrialList record;
   SweepTrialEntry trial;  // whose step was recorded
   std::string title;
   report::Report report;  // of the run
@@ -38,7 +38,7 @@ struct Source {
 // Reads the first trial of the run that recorded the costs of its step.
 Source read_source(const std::string& path) {
   const RunDirectory directory(path);
-  const SweepRecord record = directory.read_record();
+  const SweepSettingsAndTrialList record = directory.read_record();
   if (record.command) throw UsageError("'" + path + "' is a sweep of a command: memtune cannot plan from it");
   for (const SweepTrialEntry& trial : record.trials) {
     const SweepTrialEntry& first = record.trials.front();  // facts are only known for these settings
@@ -101,9 +101,9 @@ std::unique_ptr<OtherBatchCostPrediction> other_batch(Source& source, const Plan
 }
 
 // Replaces the costs of `source` by those of another number of ranks; nullptr if the number is the run's own.
-std::unique_ptr<OtherRankCountCostPrediction> other_ranks(Source& source, const PlanFromRunOptions& from) {
+std::unique_ptr<RecordedCostsAtOtherRankCount> other_ranks(Source& source, const PlanFromRunOptions& from) {
   if (!from.ranks) return {};
-  auto other = std::make_unique<OtherRankCountCostPrediction>(source.costs, *from.ranks, from.link_rates);
+  auto other = std::make_unique<RecordedCostsAtOtherRankCount>(source.costs, *from.ranks, from.link_rates);
   source.costs = other->costs();
   source.title += ", " + other->title();
   return other;
@@ -146,7 +146,7 @@ PredictedStepTimeRange around(double step_ms, const PredictedStepTimeRange& rang
 }
 
 PlansByBudgetReport work_out(const Source& source, const OtherBatchCostPrediction* batch,
-                             const OtherRankCountCostPrediction* ranks, const OtherMachineCostPrediction* other,
+                             const RecordedCostsAtOtherRankCount* ranks, const OtherMachineCostPrediction* other,
                              const PlanFromRunOptions& from, SweepListener& listener) {
   const RangeOf range = range_of(source, batch, other);
   listener.planning(0, 0);

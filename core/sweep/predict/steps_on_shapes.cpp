@@ -33,7 +33,7 @@ plan::TrialRequest request_of(const EngineSweepSettings& settings, const plan::M
 // `command`: of memtune-trial. Files of its answer are in the folder.
 TrialAnswer answer_of(const char* command, const plan::TrialRequest& request, const TemporaryFolder& folder,
                       const EngineSweepSettings& settings,
-                      const std::function<void(const TrialProgress&)>& progress = {}) {
+                      const std::function<void(const TrialPhaseProgress&)>& progress = {}) {
   const std::filesystem::path file = folder.path() / "request.json";
   write_file(file, json(request).dump() + "\n");
   return run_trial_process({{command, file.string()}, folder.path() / "log.txt", settings.limit, progress});
@@ -42,7 +42,7 @@ TrialAnswer answer_of(const char* command, const plan::TrialRequest& request, co
 }  // namespace
 
 std::optional<RecordedShapes> record_on_shapes(const EngineSweepSettings& settings, const plan::MachineProfile& card,
-                                               const std::function<void(const TrialProgress&)>& progress) {
+                                               const std::function<void(const TrialPhaseProgress&)>& progress) {
   const TemporaryFolder folder("fit");
   const TrialAnswer answer =
       answer_of("inspect", request_of(settings, card, folder.path()), folder, settings, progress);

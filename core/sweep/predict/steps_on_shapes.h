@@ -29,7 +29,7 @@ struct PeakBytesOnShapes {
 // Records a step at the first of the batches and sequence lengths. Throws UsageError if the model or training cannot be
 // predicted. Empty after a signal.
 std::optional<RecordedShapes> record_on_shapes(const EngineSweepSettings& settings, const plan::MachineProfile& card,
-                                               const std::function<void(const TrialProgress&)>& progress = {});
+                                               const std::function<void(const TrialPhaseProgress&)>& progress = {});
 
 // Offloaded tensors would need time to leave, so plans that offload are simulated instead.
 bool runs_on_shapes(const plan::Plan& plan);

@@ -43,7 +43,7 @@ json frame_of(const TrialAnswer& answer) {
   return {{"frame", "error"}, {"message", "memtune-trial gave an answer to no question"}};
 }
 
-json frame_of(const TrialProgress& phase) {
+json frame_of(const TrialPhaseProgress& phase) {
   return {{"frame", "phase"}, {"name", phase.name}, {"step", phase.step}, {"steps", phase.steps}, {"note", phase.note}};
 }
 

@@ -65,7 +65,7 @@ class RemoteRankProcess final : public RankProcess {
   }
 
   bool stopped_by_other_rank() const override { return others_; }
-  const TrialProgress& phase() const override { return reader_.phase(); }
+  const TrialPhaseProgress& phase() const override { return reader_.phase(); }
 
   TrialAnswer answer() const override {
     if (reader_.answer()) return *reader_.answer();

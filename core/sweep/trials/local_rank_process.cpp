@@ -25,7 +25,7 @@ constexpr milliseconds kShortTick{5};         // once the pipes are closed, beca
 
 // memtune-trial holds for one minor release of PyTorch: the loader misses symbols of another one's LibTorch, and ends
 // the process before its main().
-bool lacks_symbols(int status, const TrialProgress& phase, const std::string& log) {
+bool lacks_symbols(int status, const TrialPhaseProgress& phase, const std::string& log) {
   constexpr int kLoaderFailed = 127;
   return WIFEXITED(status) && WEXITSTATUS(status) == kLoaderFailed && phase.name.empty() &&
          log.find("symbol") != std::string::npos;
@@ -36,7 +36,7 @@ constexpr const char* kOtherTorch =
     "LD_LIBRARY_PATH, or build memtune again with scripts/memtune";
 
 // "in phase measure, step 2 of 5"
-std::string describe(const TrialProgress& phase) {
+std::string describe(const TrialPhaseProgress& phase) {
   if (phase.name.empty()) return "before its first phase";
   std::string text = "in phase " + phase.name;
   if (phase.steps > 0) text += ", step " + std::to_string(phase.step) + " of " + std::to_string(phase.steps);

@@ -30,7 +30,7 @@ class LocalRankProcess final : public RankProcess {
   bool answered() const { return reader_.answer().has_value(); }
   bool stopped_by_other_rank() const override { return stop_ == StopReason::others && !reader_.answer(); }
 
-  const TrialProgress& phase() const override { return reader_.phase(); }
+  const TrialPhaseProgress& phase() const override { return reader_.phase(); }
   TrialAnswer answer() const override;
 
  private:

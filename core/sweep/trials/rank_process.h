@@ -17,7 +17,7 @@ class RankProcess {
   virtual void end() = 0;
   // True if end() stopped it before it gave an answer.
   virtual bool stopped_by_other_rank() const = 0;
-  virtual const TrialProgress& phase() const = 0;
+  virtual const TrialPhaseProgress& phase() const = 0;
   // Only once it has ended.
   virtual TrialAnswer answer() const = 0;
 };

@@ -106,7 +106,7 @@ class TrialGroup {
       if (problem && problem->timed_out) timed_out = true;
       if (problem) waited.push_back(problem->message);
     }
-    const TrialProgress& phase = trials_[order_.front()]->phase();
+    const TrialPhaseProgress& phase = trials_[order_.front()]->phase();
     std::string reason = missing.empty() ? "" : join(missing, ", ") + " did not arrive: ";
     reason += waited.empty() ? "the ranks ended" : waited.front();
     if (!phase.name.empty()) reason += ", in phase " + phase.name;

@@ -25,7 +25,7 @@
 namespace memtune::sweep {
 
 // Progress of the trial: "measure", step 2 of 5. `steps` is 0 if the phase has none.
-struct TrialProgress {
+struct TrialPhaseProgress {
   std::string name;
   int step = 0, steps = 0;
   std::string note = {};  // for the user; "": none
@@ -47,7 +47,7 @@ struct PeerRankFailure {
 };
 
 // The text that rank 0 published in the store of torchrun's agent.
-struct RendezvousTextFromTorchrunStore {
+struct ReceivedRendezvousText {
   std::string text;
 };
 
@@ -56,7 +56,7 @@ using process::ProcessFailure;  // the process ended without an answer
 using TrialAnswer =
     std::variant<InspectedModel, result::TrialMeasurement, result::ResumableTrainingResult,
                  result::StateSaveModeMeasurement, std::vector<ReceivedDoctorCheck>, plan::MachineProfile,
-                 ReceivedUsageError, PeerRankFailure, RendezvousTextFromTorchrunStore, ProcessFailure>;
+                 ReceivedUsageError, PeerRankFailure, ReceivedRendezvousText, ProcessFailure>;
 
 class PrestartedTrialProcess;
 
@@ -64,7 +64,7 @@ struct TrialProcessSettings {
   std::vector<std::string> arguments;                         // {"run", "request.json"}
   std::filesystem::path log;                                  // for stdout and stderr; replaced. "": none
   std::chrono::milliseconds limit{std::chrono::minutes(10)};  // then SIGTERM, `grace`, SIGKILL to the whole group
-  std::function<void(const TrialProgress&)> progress;         // may be empty
+  std::function<void(const TrialPhaseProgress&)> progress;    // may be empty
   FileSystem* files = nullptr;                                // for the log; nullptr: the real one
   std::chrono::milliseconds grace{2000};                      // from SIGTERM to SIGKILL
   // Host memory in bytes. A trial that leaves hardly any of it is ended.

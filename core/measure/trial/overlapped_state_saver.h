@@ -20,15 +20,15 @@ namespace memtune::trial {
 
 state::DistributedSaveRankSettings saving_rank(const plan::ResumableTrainingRequest& request);
 
-class StateSaveAndStepSynchronizer {
+class OverlappedStateSaver {
  public:
   // `ended` is called once per finished save. The others must outlive this.
-  StateSaveAndStepSynchronizer(const plan::ResumableTrainingRequest& request, ForwardBackwardRunner& runner,
-                               const TrainingStateCollectorAndLoader& state, state::SavedStatesFolder& folder,
-                               std::function<void(const result::TrainingRunStateSaveRecord&)> ended);
-  ~StateSaveAndStepSynchronizer() { runner_.set_before_backward(nullptr); }
-  StateSaveAndStepSynchronizer(const StateSaveAndStepSynchronizer&) = delete;
-  StateSaveAndStepSynchronizer& operator=(const StateSaveAndStepSynchronizer&) = delete;
+  OverlappedStateSaver(const plan::ResumableTrainingRequest& request, ForwardBackwardRunner& runner,
+                       const TrainingStateCollectorAndLoader& state, state::SavedStatesFolder& folder,
+                       std::function<void(const result::TrainingRunStateSaveRecord&)> ended);
+  ~OverlappedStateSaver() { runner_.set_before_backward(nullptr); }
+  OverlappedStateSaver(const OverlappedStateSaver&) = delete;
+  OverlappedStateSaver& operator=(const OverlappedStateSaver&) = delete;
 
   // For the update of each step.
   optimizer::WriteAfterReadBarrier* gate() { return &gate_; }

@@ -1,4 +1,4 @@
-#include "core/plan/planner/other_machine_step_cost_range.h"
+#include "core/plan/planner/recorded_cost_range_on_other_machine.h"
 
 #include <algorithm>
 #include <array>
@@ -110,7 +110,7 @@ class StepScale {
 
   void add(int run, const plan::ProgramFacts& facts, double ms, double host_ms, const SourceAndTargetMachineTime& roof,
            bool backward) {
-    const plan::OpFacts& op = facts.ops[static_cast<size_t>(costs_.runs[static_cast<size_t>(run)].op)];
+    const plan::ProgramOpFacts& op = facts.ops[static_cast<size_t>(costs_.runs[static_cast<size_t>(run)].op)];
     stretches_.push_back({ms,
                           host_ms,
                           roof,
@@ -282,13 +282,13 @@ double share_of_memory(const RecordedStepCosts& costs, const MachineProfile& mac
 
 }  // namespace
 
-OtherMachineStepCostRange scale_costs(const plan::ProgramFacts& facts, const RecordedStepCosts& costs,
-                                      const plan::MachineProfile& from, const plan::MachineProfile& to,
-                                      const std::string& dtype) {
+RecordedCostRangeOnOtherMachine scale_costs(const plan::ProgramFacts& facts, const RecordedStepCosts& costs,
+                                            const plan::MachineProfile& from, const plan::MachineProfile& to,
+                                            const std::string& dtype) {
   if (from == to) return {costs, costs, costs};
   const CrossMachineRoofline roofline(facts, costs, from, to, dtype);
   const StepScale scale(facts, costs, roofline);
-  OtherMachineStepCostRange all{scale.scaled(Case::likely), scale.scaled(Case::least), scale.scaled(Case::most)};
+  RecordedCostRangeOnOtherMachine all{scale.scaled(Case::likely), scale.scaled(Case::least), scale.scaled(Case::most)};
   for (RecordedStepCosts* one : {&all.likely, &all.least, &all.most}) {
     if (to.link_out_gb_per_s > 0) one->out_gb_per_s = to.link_out_gb_per_s;
     if (to.link_in_gb_per_s > 0) one->in_gb_per_s = to.link_in_gb_per_s;

@@ -18,12 +18,12 @@ struct PerRankHostLinkBandwidth {
   double out_gb_per_s = 0, in_gb_per_s = 0;
 };
 
-class OtherRankCountCostPrediction {
+class RecordedCostsAtOtherRankCount {
  public:
   // `ranks`: 2 to kMaxPlannedRanks. `rates`: none: as recorded. Throws UsageError if the step is not sharded or lacks
   // the bytes of its shards.
-  OtherRankCountCostPrediction(const plan::RecordedStepCosts& costs, int ranks,
-                               const std::optional<PerRankHostLinkBandwidth>& rates);
+  RecordedCostsAtOtherRankCount(const plan::RecordedStepCosts& costs, int ranks,
+                                const std::optional<PerRankHostLinkBandwidth>& rates);
 
   const plan::RecordedStepCosts& costs() const { return costs_; }
 

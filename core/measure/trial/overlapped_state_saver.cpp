@@ -1,4 +1,4 @@
-#include "core/measure/trial/state_save_and_step_synchronizer.h"
+#include "core/measure/trial/overlapped_state_saver.h"
 
 #include <algorithm>
 #include <chrono>
@@ -15,10 +15,10 @@ state::DistributedSaveRankSettings saving_rank(const plan::ResumableTrainingRequ
   return {request.trial.envelope.rank, training.ranks, std::chrono::milliseconds(training.rank_timeout_ms / 2)};
 }
 
-StateSaveAndStepSynchronizer::StateSaveAndStepSynchronizer(
-    const plan::ResumableTrainingRequest& request, ForwardBackwardRunner& runner,
-    const TrainingStateCollectorAndLoader& state, state::SavedStatesFolder& folder,
-    std::function<void(const result::TrainingRunStateSaveRecord&)> ended)
+OverlappedStateSaver::OverlappedStateSaver(const plan::ResumableTrainingRequest& request, ForwardBackwardRunner& runner,
+                                           const TrainingStateCollectorAndLoader& state,
+                                           state::SavedStatesFolder& folder,
+                                           std::function<void(const result::TrainingRunStateSaveRecord&)> ended)
     : host_budget_bytes_(request.trial.training.host_budget_bytes),
       ranks_(request.trial.training.ranks),
       runner_(runner),
@@ -28,7 +28,7 @@ StateSaveAndStepSynchronizer::StateSaveAndStepSynchronizer(
   runner.set_before_backward([this] { saver_.begin_backward(); });
 }
 
-void StateSaveAndStepSynchronizer::prepare(const std::vector<double>& losses) {
+void OverlappedStateSaver::prepare(const std::vector<double>& losses) {
   if (std::exchange(prepared_, true)) return;
   const auto start = std::chrono::steady_clock::now();
   const int64_t budget = host_budget_bytes_;
@@ -38,19 +38,17 @@ void StateSaveAndStepSynchronizer::prepare(const std::vector<double>& losses) {
   prepare_ms_ = ms_since(start);
 }
 
-void StateSaveAndStepSynchronizer::save(const std::vector<double>& losses) {
+void OverlappedStateSaver::save(const std::vector<double>& losses) {
   runner_.finish_updates();
   prepare(losses);
   const auto start = std::chrono::steady_clock::now();
   saver_.save(static_cast<int64_t>(losses.size()), state_.parts(losses), start);
 }
 
-void StateSaveAndStepSynchronizer::fail(const std::vector<double>& losses, const std::string& why) {
+void OverlappedStateSaver::fail(const std::vector<double>& losses, const std::string& why) {
   saver_.fail(static_cast<int64_t>(losses.size()), why);
 }
 
-size_t StateSaveAndStepSynchronizer::Gate::turn(const at::Tensor& written) {
-  return saver_.turn(written.storage().data());
-}
+size_t OverlappedStateSaver::Gate::turn(const at::Tensor& written) { return saver_.turn(written.storage().data()); }
 
 }  // namespace memtune::trial

@@ -20,7 +20,7 @@ struct ConfigToSweepFlagRule {
 };
 
 // "like" in the file takes `no_effect` and `harmless` of another trainer too.
-struct ConfigToSweepFlagMapping {
+struct TrainerConfigToSweepFlagRules {
   std::string command;                         // that trains with the config: "axolotl train {config}"; "": unknown
   std::vector<ConfigToSweepFlagRule> rows;     // the first of a flag counts
   std::map<std::string, std::string> modules;  // the trainer's name of a module -> transformers'
@@ -30,7 +30,7 @@ struct ConfigToSweepFlagMapping {
 };
 
 // Throws UsageError for a trainer without such a profile.
-ConfigToSweepFlagMapping read_training_profile(const std::string& trainer);
+TrainerConfigToSweepFlagRules read_training_profile(const std::string& trainer);
 
 // Whether `pattern` is the dotted path or one around it: "dataset" covers "dataset.split". '*' is any part of a name.
 bool covers(const std::string& pattern, const std::string& path);

@@ -1,5 +1,5 @@
 // The data of profiles/training: what a sweep does not depend on must not hide what it does depend on.
-#include "core/answer/trainer/config_to_sweep_flag_mapping.h"
+#include "core/answer/trainer/trainer_config_to_sweep_flag_rules.h"
 
 #include <doctest/doctest.h>
 
@@ -28,7 +28,7 @@ TEST_CASE("no key that a row reads is listed as one without effect") {
   int rows = 0;
   for (const EmbeddedJsonPreset& builtin : profiles()) {
     if (builtin.kind != "training") continue;
-    const ConfigToSweepFlagMapping profile = read_training_profile(std::string(builtin.name));
+    const TrainerConfigToSweepFlagRules profile = read_training_profile(std::string(builtin.name));
     const auto hidden = [&](const std::string& key) {
       return std::ranges::any_of(profile.no_effect, [&](const auto& pattern) { return covers(pattern, key); });
     };

@@ -1,4 +1,4 @@
-#include "core/sweep/predict/other_rank_count_cost_prediction.h"
+#include "core/sweep/predict/recorded_costs_at_other_rank_count.h"
 
 #include <nlohmann/json.hpp>
 
@@ -17,19 +17,19 @@ plan::RecordedStepCosts costs_on(const plan::RecordedStepCosts& costs, int ranks
 
 }  // namespace
 
-OtherRankCountCostPrediction::OtherRankCountCostPrediction(const plan::RecordedStepCosts& costs, int ranks,
-                                                           const std::optional<PerRankHostLinkBandwidth>& rates)
+RecordedCostsAtOtherRankCount::RecordedCostsAtOtherRankCount(const plan::RecordedStepCosts& costs, int ranks,
+                                                             const std::optional<PerRankHostLinkBandwidth>& rates)
     : recorded_(costs.sharding.ranks), rates_(rates), costs_(costs_on(costs, ranks)) {
   if (!rates) return;
   costs_.out_gb_per_s = rates->out_gb_per_s;
   costs_.in_gb_per_s = rates->in_gb_per_s;
 }
 
-std::string OtherRankCountCostPrediction::title() const {
+std::string RecordedCostsAtOtherRankCount::title() const {
   return "recorded on " + std::to_string(recorded_) + " ranks, planned for " + std::to_string(costs_.sharding.ranks);
 }
 
-std::vector<std::string> OtherRankCountCostPrediction::notes() const {
+std::vector<std::string> RecordedCostsAtOtherRankCount::notes() const {
   if (costs_.sharding.ranks == recorded_ && !rates_) return {};
   const std::string ranks = std::to_string(costs_.sharding.ranks);
   return {"peaks: shards of parameters, gradients and optimizer states scale with the ranks, all else is as on " +
@@ -45,7 +45,7 @@ std::vector<std::string> OtherRankCountCostPrediction::notes() const {
           "to run a plan of --write: memtune sweep --ranks " + ranks + " --plan FILE"};
 }
 
-nlohmann::json OtherRankCountCostPrediction::to_json() const {
+nlohmann::json RecordedCostsAtOtherRankCount::to_json() const {
   nlohmann::json json = {{"recorded", recorded_}, {"planned_for", costs_.sharding.ranks}};
   if (rates_) json["link_rates"] = {rates_->out_gb_per_s, rates_->in_gb_per_s};
   return json;

@@ -1,4 +1,4 @@
-#include "core/answer/trainer/config_to_sweep_flag_mapping.h"
+#include "core/answer/trainer/trainer_config_to_sweep_flag_rules.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -30,7 +30,7 @@ ConfigToSweepFlagRule read_row(const json& json, const std::string& path) {
   return row;
 }
 
-void read_no_effect(JsonObjectReader& object, ConfigToSweepFlagMapping& profile) {
+void read_no_effect(JsonObjectReader& object, TrainerConfigToSweepFlagRules& profile) {
   std::vector<std::string> patterns;
   object.read("no_effect", patterns);
   profile.no_effect.insert(profile.no_effect.end(), patterns.begin(), patterns.end());
@@ -41,7 +41,7 @@ void read_no_effect(JsonObjectReader& object, ConfigToSweepFlagMapping& profile)
 
 }  // namespace
 
-ConfigToSweepFlagMapping read_training_profile(const std::string& trainer) {
+TrainerConfigToSweepFlagRules read_training_profile(const std::string& trainer) {
   const auto all = profiles();
   const bool known = std::ranges::any_of(
       all, [&](const EmbeddedJsonPreset& profile) { return profile.kind == "training" && profile.name == trainer; });
@@ -51,7 +51,7 @@ ConfigToSweepFlagMapping read_training_profile(const std::string& trainer) {
                      "training command behind --");
   const json text = parse_json_object(trainer, find_profile("training", trainer).json);
   JsonObjectReader object(text, trainer);
-  ConfigToSweepFlagMapping profile;
+  TrainerConfigToSweepFlagRules profile;
   std::string description, like;
   object.read("description", description);
   object.read("command", profile.command);
