@@ -415,7 +415,8 @@ def ladder(folder: Path) -> str:
         rows.append([budget, cap, f"{ms(trial):.0f}", f"{ms(trial) / ms(full):.3f}", error(guess["step_ms"], ms(trial)),
                      f"{peak(trial):.2f}", error(guess["peak_bytes"], peak(trial) * GIB), f"{peak(trial, 'device'):.2f}",
                      error(guess["required_bytes"], peak(trial, "device") * GIB),
-                     verdict(trial)])
+                     verdict(trial) if trial["gradients"]["against"] == trial["strategy"] else
+                     f"{verdict(trial)} to {trial['gradients']['against']}"])
     return table(rows)
 
 

@@ -8,6 +8,7 @@ their predictions; nothing else was measured.
 
 import argparse
 import json
+import re
 from pathlib import Path
 
 import fit
@@ -26,6 +27,7 @@ MORE = {
 TRAININGS = {**fit.TRAININGS, **MORE}
 STRATEGIES = "none;checkpoint:cheap;checkpoint:full;checkpoint:full,inputs=host"
 TRAINER = "trl"
+MEASURED = "MEASURED\n"
 HEAD = """# What fits on which GPU
 
 The fastest setting that `memtune fit` predicts to fit, for 20 trainings on eight GPUs: memtune's own strategies and plans,
@@ -41,6 +43,7 @@ NOTES = """
   fastest strategy that is no plan.
 * The optimizer is AdamW in the dtype of the parameters, where the row names no other. LoRA has rank 16 on all linear layers.
 * Context and libraries count as 750 MiB on each GPU.
+MEASURED
 
 The keys of these strategies for TRL, as `memtune fit --trainer trl` prints them:
 
@@ -86,6 +89,13 @@ def row_of(memtune, name, measured):
     return [f"{name}, {batch} × {sequence}", *(cell(card, measured.get(name, {})) for card in cards)], used
 
 
+def measured_note(rows):
+    """How many of the measured cells lie in their range."""
+    cells = [re.search(r"(\d+) to (\d+); measured (\d+)$", row[-1]) for row in rows]
+    inside = [int(found[1]) <= int(found[3]) <= int(found[2]) for found in cells if found]
+    return f"* Of the {len(inside)} steps measured on the H200, {sum(inside)} lie in their range; the others took longer.\n"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("memtune")
@@ -101,8 +111,8 @@ def main():
         print(rows[-1], flush=True)
     head = ["training, batch × length", *CARDS]
     table = [head, ["---"] * len(head), *rows]
-    options.out.write_text(HEAD + "\n".join("| " + " | ".join(row) + " |" for row in table) + "\n" + NOTES +
-                           keys_of(options.memtune, used))
+    options.out.write_text(HEAD + "\n".join("| " + " | ".join(row) + " |" for row in table) + "\n" +
+                           NOTES.replace(MEASURED, measured_note(rows)) + keys_of(options.memtune, used))
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@
 #include "cli/progress.h"
 #include "cli/sweep_flags.h"
 #include "cli/trainer_config.h"
+#include "core/answer/trainer/trainers.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/json.h"
@@ -27,7 +28,7 @@ constexpr char kFitDescription[] =
 
 Examples:
   memtune fit path/to/llama --card rtx4090 --batch 1 --seq 4096
-  memtune fit path/to/llama --card rtx4090 --batch auto --seq 4096 the largest batch that fits, by strategy
+  memtune fit path/to/llama --card rtx4090 --batch auto --seq 4096  the largest batch that fits
   memtune fit path/to/llama --card all --dtype bf16 --lora r=16 --json -
   memtune fit path/to/llama --card rtx4090 --write plan.json       the best plan for that card, for sweep --plan
   memtune fit --trainer axolotl --config mine.yaml --card rtx4090  your trainer's config
@@ -73,7 +74,13 @@ std::optional<sweep::LargestAxis> take_auto(SweepFlags& flags) {
   return batch ? sweep::LargestAxis::batch : sweep::LargestAxis::sequence;
 }
 
+constexpr char kOneAnswer[] =
+    "--trainer without --config prints the keys of one answer: it goes with one --card, without auto";
+
+bool prints_keys(const FitFlags& flags) { return !flags.sweep.trainer.empty() && flags.sweep.config.empty(); }
+
 int find_largest(const FitFlags& flags, sweep::LargestAxis axis) {
+  if (prints_keys(flags)) throw UsageError(kOneAnswer);
   if (!flags.plan.empty()) throw UsageError("--write writes the plan of one batch and length, and goes without auto");
   sweep::GpuMemoryFitRequest options{sweep_settings(flags.sweep), cards_of(flags.cards)};
   if (flags.sweep.strategies.empty()) options.sweep.strategies.assign(std::begin(kOfLargest), std::end(kOfLargest));
@@ -107,6 +114,10 @@ int run_command(FitFlags& flags) {
   const sweep::GpuMemoryFitRequest options{sweep_settings(flags.sweep), cards_of(flags.cards)};
   if (!flags.plan.empty() && options.cards.size() != 1)
     throw UsageError("--write writes one plan: it goes with one --card");
+  if (prints_keys(flags)) {
+    trainer::known_trainer(flags.sweep.trainer, {});  // throws for another name
+    if (options.cards.size() != 1) throw UsageError(kOneAnswer);
+  }
   check_outputs("--write", flags.plan, "--json", flags.json);
   Progress progress(flags.sweep.model.console);
   const auto report = sweep::predict_fit(options, progress);

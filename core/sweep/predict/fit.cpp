@@ -29,7 +29,7 @@ using plan::MachineProfile;
 
 // Of one compute capability, which decides on kernels.
 struct MeasuredShapes {
-  RecordedShapes recorded;
+  ShapeOnlyStepFactsAndCosts recorded;
   std::map<std::string, PeakBytesOnShapes> peaks;  // by strategy; of those that ran on shapes
   std::vector<std::string> failed;                 // those whose process failed
 };
@@ -156,11 +156,9 @@ std::optional<GpuMemoryFitReport> predict_fit(const GpuMemoryFitRequest& options
   std::vector<std::string> lacking;
   std::string dtype;
   for (const MachineProfile& card : options.cards) {
-    if (card.compute_capability == 0)
-      throw UsageError("machine '" + card.name + "' has no compute_capability, which decides on kernels");
     auto found = measured.find(card.compute_capability);
     if (found == measured.end()) {
-      std::optional<RecordedShapes> shapes = record_on_shapes(
+      std::optional<ShapeOnlyStepFactsAndCosts> shapes = record_on_shapes(
           options.sweep, card, [&](const TrialPhaseProgress& progress) { listener.inspecting(progress); });
       if (!shapes) return {};
       found = measured.emplace(card.compute_capability, MeasuredShapes{std::move(*shapes), {}, {}}).first;
@@ -180,7 +178,7 @@ std::optional<GpuMemoryFitReport> predict_fit(const GpuMemoryFitRequest& options
   if (report.cards.empty())
     throw UsageError("no card has " + dtype + ": " + join(lacking, ", ") + "; try --dtype fp16");
   const plan::TrainingSettings& training = options.sweep.request.training;
-  const RecordedShapes& first = measured.begin()->second.recorded;
+  const ShapeOnlyStepFactsAndCosts& first = measured.begin()->second.recorded;
   report.blocks = static_cast<int>(first.program.blocks.size());
   report.title = options.sweep.model + " · " + first.inputs + ", " + training.optimizer + ", " + dtype;
   report.notes.insert(report.notes.end(), options.sweep.notes.begin(), options.sweep.notes.end());

@@ -34,25 +34,30 @@ class LargestFitSearch {
   int64_t amount(int64_t units) const { return axis_ == LargestAxis::batch ? units : units * kTokens; }
 
   // At the smallest; nothing after a signal.
-  const RecordedShapes* first() { return recorded(1); }
+  const ShapeOnlyStepFactsAndCosts* first() { return recorded(1); }
+  bool can_predict(const CandidateStrategyOrPlan& candidate) {
+    const ShapeOnlyStepFactsAndCosts& shapes = *first();
+    return StrategyFitPredictor(shapes, card_, settings_.request.training)
+        .can_predict(candidate.make_plan(shapes.program));
+  }
 
   // Nothing after a signal.
   std::optional<LargestFit> find(const CandidateStrategyOrPlan& candidate) {
     std::map<int64_t, StrategyGpuMemoryFit> points;  // by units
     int64_t low = 0, high = kMost + 1;
-    bool ends = false;
+    std::string beyond;
     int64_t units = 1;
     for (int tried = 0; low + 1 < high && tried < kMostTried; ++tried) {
-      const std::optional<StrategyGpuMemoryFit> fit = fit_at(candidate, units);
+      std::string failure;  // as of a length beyond what the model has positions for
+      const std::optional<StrategyGpuMemoryFit> fit = fit_at(candidate, units, failure);
       if (process::interrupted()) return {};
-      // A length beyond what the model has positions for does not run.
-      if (!fit && low == 0) return LargestFit{0, {.strategy = candidate.name()}};
+      if (!fit && low == 0) throw UsageError(candidate.name() + ": " + failure);
       if (fit) points.emplace(units, *fit);
-      if (!fit || !fit->fits) ends = !fit;
+      if (!fit || !fit->fits) beyond = failure;
       (fit && fit->fits ? low : high) = units;
-      units = ends ? std::midpoint(low, high) : next(points, low, high);
+      units = beyond.empty() ? next(points, low, high) : std::midpoint(low, high);
     }
-    return low > 0 ? LargestFit{amount(low), points.at(low), ends} : LargestFit{0, points.begin()->second};
+    return low > 0 ? LargestFit{amount(low), points.at(low), beyond} : LargestFit{0, points.begin()->second, ""};
   }
 
  private:
@@ -77,35 +82,48 @@ class LargestFitSearch {
     return settings;
   }
 
-  const RecordedShapes* recorded(int64_t units) {
+  const ShapeOnlyStepFactsAndCosts* recorded(int64_t units) {
     const auto found = recorded_.find(units);
     if (found != recorded_.end()) return &found->second;
     auto shapes = record_on_shapes(at(units), card_);
     return shapes ? &recorded_.emplace(units, std::move(*shapes)).first->second : nullptr;
   }
 
-  // Nothing if the step does not run.
-  std::optional<StrategyGpuMemoryFit> fit_at(const CandidateStrategyOrPlan& candidate, int64_t units) try {
-    const RecordedShapes* shapes = recorded(units);
+  // Nothing after a signal, and if the step does not run: then `failure` says why.
+  std::optional<StrategyGpuMemoryFit> fit_at(const CandidateStrategyOrPlan& candidate, int64_t units,
+                                             std::string& failure) try {
+    const ShapeOnlyStepFactsAndCosts* shapes = recorded(units);
     if (shapes == nullptr) return {};
     const StrategyFitPredictor predictor(*shapes, card_, settings_.request.training);
     const plan::Plan plan = candidate.make_plan(shapes->program);
-    if (!predictor.can_predict(plan)) return {};
     std::optional<PeakBytesOnShapes> peaks;
-    if (runs_on_shapes(plan) && !(peaks = run_on_shapes(at(units), card_, plan))) return {};
+    if (runs_on_shapes(plan) && !(peaks = run_on_shapes(at(units), card_, plan))) {
+      failure = "its step does not run on shapes";
+      return {};
+    }
     return predictor.predict(plan, peaks);
-  } catch (const UsageError&) {
+  } catch (const UsageError& error) {
     if (units == 1) throw;
+    failure = error.what();
     return {};
   }
 
   const EngineSweepSettings& settings_;
   const plan::MachineProfile& card_;
   const LargestAxis axis_;
-  std::map<int64_t, RecordedShapes> recorded_;  // by units
+  std::map<int64_t, ShapeOnlyStepFactsAndCosts> recorded_;  // by units
 };
 
 double most_ms_of_one(const LargestFit& found) { return found.fit.most_ms / static_cast<double>(found.largest); }
+
+// Of the first input: 512 of "input_ids:int64[2,256]<32000".
+int64_t elements_of(const std::string& inputs) {
+  int64_t elements = 1;
+  const size_t begin = inputs.find('['), end = inputs.find(']');
+  if (begin == std::string::npos || end == std::string::npos) return elements;
+  for (const std::string& size : split(inputs.substr(begin + 1, end - begin - 1), ',')) elements *= std::stoll(size);
+  return elements;
+}
 
 bool is_batch(const LargestFitReport& report) { return report.axis == LargestAxis::batch; }
 
@@ -117,20 +135,26 @@ std::optional<LargestFitReport> find_largest_fit(const GpuMemoryFitRequest& opti
   const process::InterruptScope interrupts;
   const plan::TrainingSettings& training = options.sweep.request.training;
   LargestFitSearch search(options, axis);
-  const RecordedShapes* first = search.first();
+  const ShapeOnlyStepFactsAndCosts* first = search.first();
   if (first == nullptr) return {};
   const CandidateStrategiesAndPlans candidates(options.sweep.strategies, options.sweep.plans, training,
                                                options.sweep.fallback);
   std::vector<const CandidateStrategyOrPlan*> tried;
   for (const CandidateStrategyOrPlan& candidate : candidates.all()) tried.push_back(&candidate);
   if (!candidates.fallback().empty()) tried.push_back(&candidates.fallback().back());
-  LargestFitReport report{
-      options.sweep.model + " · " + training.optimizer + ", " + multiplication_dtype(first->program, training),
-      options.cards.front(),
-      axis,
-      {},
-      {},
-      options.sweep.notes};
+  std::vector<std::string> notes = options.sweep.notes;
+  std::erase_if(tried, [&](const CandidateStrategyOrPlan* candidate) {
+    if (search.can_predict(*candidate)) return false;
+    notes.push_back(candidate->name() + " is not predicted for this training");
+    return true;
+  });
+  LargestFitReport report;
+  report.title = options.sweep.model + " · " + first->inputs + " at the least, " + training.optimizer + ", " +
+                 multiplication_dtype(first->program, training);
+  report.card = options.cards.front();
+  report.axis = axis;
+  report.samples = training.accumulate * (axis == LargestAxis::batch ? 1 : elements_of(first->inputs) / kTokens);
+  report.notes = std::move(notes);
   for (size_t i = 0; i < tried.size(); ++i) {
     listener.planning(i + 1, tried.size());
     const std::optional<LargestFit> found = search.find(*tried[i]);
@@ -144,12 +168,13 @@ std::optional<LargestFitReport> find_largest_fit(const GpuMemoryFitRequest& opti
                          format_bytes(kDeviceOverheadBytes) + ", as measured on an H200");
   report.notes.push_back("step ms is a range: rates of the card's data sheet, and a host like that of the H200");
   for (const LargestFit& found : report.strategies)
-    if (found.ends)
+    if (!found.beyond.empty())
       report.notes.push_back(found.fit.strategy + ": more than " + std::to_string(found.largest) +
-                             " does not run, because the model has no more positions");
+                             " was tried and does not run: " + found.beyond);
   if (!report.fastest)
     report.notes.push_back(
-        "none fits: --loss-impl chunked=8, --lora, --load-in 4bit and --optimizer-in-backward take less");
+        "none of these fits; without auto, memtune fit looks for a plan, too. --loss-impl chunked=8, --lora, --load-in "
+        "4bit and --optimizer-in-backward take less");
   if (axis == LargestAxis::sequence)
     report.notes.push_back("lengths are multiples of " + std::to_string(kTokens) + " tokens");
   return report;
@@ -167,12 +192,12 @@ std::string to_text(const LargestFitReport& report, report::TerminalCapabilities
   };
   const auto gib = [](int64_t bytes) { return fixed(static_cast<double>(bytes) / (int64_t{1} << 30), 2); };
   for (size_t i = 0; i < report.strategies.size(); ++i) {
-    const auto& [largest, fit, ends] = report.strategies[i];
+    const auto& [largest, fit, beyond] = report.strategies[i];
     if (largest == 0) {
       report::add_row(columns, {"", fit.strategy, "none fits", "", gib(fit.device_bytes)});
       continue;
     }
-    const double each = static_cast<double>(largest) / tokens;
+    const double each = static_cast<double>(largest * report.samples) / tokens;
     report::add_row(columns, {report.fastest == i ? "*" : "", fit.strategy, std::to_string(largest),
                               range(fit.least_ms / each, fit.most_ms / each, 0), gib(fit.device_bytes)});
   }
@@ -189,10 +214,10 @@ std::string to_text(const LargestFitReport& report, report::TerminalCapabilities
 
 json to_json(const LargestFitReport& report) {
   json strategies = json::array();
-  for (const auto& [largest, fit, ends] : report.strategies)
+  for (const auto& [largest, fit, beyond] : report.strategies)
     strategies.push_back({{"strategy", fit.strategy},
                           {is_batch(report) ? "largest_batch" : "longest_sequence", largest},
-                          {"ends", ends},
+                          {"beyond", beyond},
                           {"allocated_bytes", fit.allocated_bytes},
                           {"device_bytes", fit.device_bytes},
                           {"least_ms", fit.least_ms},

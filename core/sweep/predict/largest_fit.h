@@ -17,13 +17,14 @@ enum class LargestAxis { batch, sequence };
 struct LargestFit {
   int64_t largest = 0;       // samples, or tokens of a sample; 0: not even the smallest fits
   StrategyGpuMemoryFit fit;  // there, or at the smallest
-  bool ends = false;         // more does not run, even on a larger card: the model has no more positions
+  std::string beyond;        // why more does not run, on a larger card either; "": it does not fit
 };
 
 struct LargestFitReport {
   std::string title;
   plan::MachineProfile card;
   LargestAxis axis = LargestAxis::batch;
+  int64_t samples = 1;  // a step has so many for each of a batch, or of these lengths: micro-batches, batch
   std::vector<LargestFit> strategies;
   std::optional<size_t> fastest;   // of `strategies`: least time for a sample, or for a token
   std::vector<std::string> notes;  // for the user

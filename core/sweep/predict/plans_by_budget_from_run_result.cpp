@@ -160,6 +160,8 @@ PlansByBudgetReport work_out(const Source& source, const OtherBatchCostPredictio
     answer.notes.push_back(
         "the disk's speed is not known, so plans do not use it: memtune sweep with --scratch measures it during steps, "
         "memtune doctor --probe --scratch for --machine");
+  if (source.costs.expandable_segments)
+    answer.notes.push_back("recorded with expandable_segments:True; plans need it, too, where they run");
   answer.least_bytes = planner.least_memory(first, "least").predicted.required_bytes;
   const int64_t most = planner.predict({}).required_bytes;
   const auto limits = limits_of(from, other ? std::min(most, other->memory_bytes()) : most, answer.least_bytes);

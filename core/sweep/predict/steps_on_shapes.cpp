@@ -41,8 +41,11 @@ TrialAnswer answer_of(const char* command, const plan::TrialRequest& request, co
 
 }  // namespace
 
-std::optional<RecordedShapes> record_on_shapes(const EngineSweepSettings& settings, const plan::MachineProfile& card,
-                                               const std::function<void(const TrialPhaseProgress&)>& progress) {
+std::optional<ShapeOnlyStepFactsAndCosts> record_on_shapes(
+    const EngineSweepSettings& settings, const plan::MachineProfile& card,
+    const std::function<void(const TrialPhaseProgress&)>& progress) {
+  if (card.compute_capability == 0)
+    throw UsageError("machine '" + card.name + "' has no compute_capability, which decides on kernels");
   const TemporaryFolder folder("fit");
   const TrialAnswer answer =
       answer_of("inspect", request_of(settings, card, folder.path()), folder, settings, progress);
@@ -56,7 +59,7 @@ std::optional<RecordedShapes> record_on_shapes(const EngineSweepSettings& settin
   std::string why = "its costs are out of range";
   const std::optional<plan::RecordedStepCosts> costs = read_costs(folder.path(), model->program, &why);
   if (!costs) throw UsageError("this model cannot be predicted from its shapes: " + why);
-  return RecordedShapes{model->program, join(model->inputs, ", "), *costs};
+  return ShapeOnlyStepFactsAndCosts{model->program, join(model->inputs, ", "), *costs};
 }
 
 bool runs_on_shapes(const plan::Plan& plan) { return !plan.offloads_activations() && !plan.offloads_states(); }

@@ -16,7 +16,7 @@
 
 namespace memtune::sweep {
 
-struct RecordedShapes {
+struct ShapeOnlyStepFactsAndCosts {
   plan::ProgramFacts program;
   std::string inputs;
   plan::RecordedStepCosts costs;  // bytes; times are not those of a card
@@ -28,8 +28,9 @@ struct PeakBytesOnShapes {
 
 // Records a step at the first of the batches and sequence lengths. Throws UsageError if the model or training cannot be
 // predicted. Empty after a signal.
-std::optional<RecordedShapes> record_on_shapes(const EngineSweepSettings& settings, const plan::MachineProfile& card,
-                                               const std::function<void(const TrialPhaseProgress&)>& progress = {});
+std::optional<ShapeOnlyStepFactsAndCosts> record_on_shapes(
+    const EngineSweepSettings& settings, const plan::MachineProfile& card,
+    const std::function<void(const TrialPhaseProgress&)>& progress = {});
 
 // Offloaded tensors would need time to leave, so plans that offload are simulated instead.
 bool runs_on_shapes(const plan::Plan& plan);

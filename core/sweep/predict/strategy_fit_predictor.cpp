@@ -17,7 +17,7 @@ double spread(const plan::MachineProfile& card) {
   return std::ranges::count(card.devices, kMeasuredCard) > 0 ? kMeasuredSpread : kOtherSpread;
 }
 
-plan::RecordedStepCosts costs_on(const RecordedShapes& recorded, const plan::MachineProfile& card,
+plan::RecordedStepCosts costs_on(const ShapeOnlyStepFactsAndCosts& recorded, const plan::MachineProfile& card,
                                  const plan::TrainingSettings& training) {
   plan::RecordedStepCosts costs = planner::estimated_costs(recorded.program, recorded.costs, card,
                                                            multiplication_dtype(recorded.program, training));
@@ -27,7 +27,7 @@ plan::RecordedStepCosts costs_on(const RecordedShapes& recorded, const plan::Mac
 
 }  // namespace
 
-StrategyFitPredictor::StrategyFitPredictor(const RecordedShapes& recorded, const plan::MachineProfile& card,
+StrategyFitPredictor::StrategyFitPredictor(const ShapeOnlyStepFactsAndCosts& recorded, const plan::MachineProfile& card,
                                            const plan::TrainingSettings& training)
     : card_(card),
       limits_{card.memory_bytes, training.host_budget_bytes, 0},
@@ -48,7 +48,8 @@ StrategyGpuMemoryFit StrategyFitPredictor::predict(const plan::Plan& plan,
       step.required_bytes = bytes;
     }
   }
-  return fit_of(plan.strategy, step, fits);
+  const bool fits_host = limits_.host_budget_bytes == 0 || step.host_peak_bytes <= limits_.host_budget_bytes;
+  return fit_of(plan.strategy, step, fits && fits_host);
 }
 
 StrategyGpuMemoryFit StrategyFitPredictor::fit_of(const std::string& strategy, const planner::StepPrediction& step,

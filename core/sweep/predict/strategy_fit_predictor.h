@@ -26,7 +26,7 @@ struct StrategyGpuMemoryFit {
 class StrategyFitPredictor {
  public:
   // `recorded` and `card` must outlive it.
-  StrategyFitPredictor(const RecordedShapes& recorded, const plan::MachineProfile& card,
+  StrategyFitPredictor(const ShapeOnlyStepFactsAndCosts& recorded, const plan::MachineProfile& card,
                        const plan::TrainingSettings& training);
 
   bool can_predict(const plan::Plan& plan) const { return planner_.can_predict(plan); }
