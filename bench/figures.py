@@ -378,6 +378,10 @@ def verdict(trial: dict) -> str:
     return "reference" if gradients["against"] == trial["strategy"] else "equal" if gradients["equal"] else "differ"
 
 
+def compared(trial: dict) -> str:
+    return verdict(trial) if verdict(trial) == "reference" else f"{verdict(trial)} to {trial['gradients']['against']}"
+
+
 def offloaded_states(folder: Path) -> str:
     """Parameters and optimizer states in host memory, beside the same sweep's resident step."""
     rows = [["batch", "clipping", "moments", "allocator", "cap, GiB", "strategy", "ms", "× resident", "allocated, GiB", "on the device, GiB", "host memory, GiB",
@@ -405,7 +409,7 @@ def ladder(folder: Path) -> str:
         guesses[budget] = {"step_ms": float(step), "peak_bytes": float(allocated) * GIB, "required_bytes": float(device) * GIB}
     full = [trial for trial in base if trial["strategy"] == "checkpoint:full"][0]
     rows = [["budget, GiB", "cap, GiB", "ms", "× resident", "predicted", "allocated, GiB", "predicted", "on the device, GiB", "predicted", "gradients"],
-            ["`checkpoint:full`", "", f"{ms(full):.0f}", "1.000", "", f"{peak(full):.2f}", "", f"{peak(full, 'device'):.2f}", "", "reference"]]
+            ["`checkpoint:full`", "", f"{ms(full):.0f}", "1.000", "", f"{peak(full):.2f}", "", f"{peak(full, 'device'):.2f}", "", compared(full)]]
     runs = [("24", "24", trial) for trial in base if "plan" in trial["strategy"]]
     for name, cap in (("free", ""), ("19", "19"), ("12", "12")):
         runs += [(trial["strategy"].removeprefix("p"), cap, trial) for trial in trials(folder / f"ladder-{name}.json")]
@@ -415,8 +419,7 @@ def ladder(folder: Path) -> str:
         rows.append([budget, cap, f"{ms(trial):.0f}", f"{ms(trial) / ms(full):.3f}", error(guess["step_ms"], ms(trial)),
                      f"{peak(trial):.2f}", error(guess["peak_bytes"], peak(trial) * GIB), f"{peak(trial, 'device'):.2f}",
                      error(guess["required_bytes"], peak(trial, "device") * GIB),
-                     verdict(trial) if trial["gradients"]["against"] == trial["strategy"] else
-                     f"{verdict(trial)} to {trial['gradients']['against']}"])
+                     compared(trial)])
     return table(rows)
 
 
