@@ -50,9 +50,9 @@ The keys of these strategies for TRL, as `memtune fit --trainer trl` prints them
 """
 
 
-def predict(memtune, folder, batch, sequence, flags, cards=",".join(CARDS), more=()):
+def predict(memtune, folder, batch, sequence, flags, cards=",".join(CARDS)):
     return fit.answer([memtune, "fit", str(fit.CONFIGS / folder), "--card", cards, "--batch", str(batch), "--seq",
-                       str(sequence), *flags, "--strategy", STRATEGIES, *more])
+                       str(sequence), *flags, "--strategy", STRATEGIES])
 
 
 def cell(card, measured):

@@ -68,9 +68,12 @@ class Published(unittest.TestCase):
     def test_a_row_of_the_page_is_what_this_program_predicts(self):
         page = (ROOT / "docs/reference/what-fits.md").read_text().splitlines()
         measured = json.loads((RAW / "measured.json").read_text())["trainings"]
-        for name in ("Qwen3 MoE", "Gemma 3 1B"):  # the second has plans; bench/fit_table.py writes all
-            row = fit_table.row_of(MEMTUNE, name, measured)[0]
-            self.assertIn("| " + " | ".join(row) + " |", page)
+        row = fit_table.row_of(MEMTUNE, "Qwen3 MoE", measured)[0]  # takes seconds; bench/fit_table.py writes all
+        self.assertIn("| " + " | ".join(row) + " |", page)
+        folder, batch, sequence, flags = fit_table.TRAININGS["Gemma 3 1B"]  # one card of a row with plans
+        card, = fit_table.predict(MEMTUNE, folder, batch, sequence, flags, "rtx4090")["cards"]
+        line, = (line for line in page if line.startswith("| Gemma 3 1B, 2 "))
+        self.assertEqual(line.split(" | ")[1 + fit_table.CARDS.index("rtx4090")], fit_table.cell(card, {}))
 
 
 class Answers(unittest.TestCase):
