@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <future>
+#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -182,13 +183,11 @@ std::optional<GpuMemoryFitReport> predict_fit(const GpuMemoryFitRequest& options
   report.blocks = static_cast<int>(first.program.blocks.size());
   report.title = options.sweep.model + " · " + first.inputs + ", " + training.optimizer + ", " + dtype;
   report.notes.insert(report.notes.end(), options.sweep.notes.begin(), options.sweep.notes.end());
-  report.notes.push_back("bytes are simulated from shapes; context and libraries count as " +
-                         format_bytes(kDeviceOverheadBytes) + ", as measured on an H200");
+  std::ranges::copy(basis_notes(), std::back_inserter(report.notes));
   std::set<std::string> failed;
   for (const auto& [capability, shapes] : measured) failed.insert(shapes.failed.begin(), shapes.failed.end());
   for (const std::string& strategy : failed)
     report.notes.push_back(strategy + " did not run on shapes: its memory is simulated, which is less exact");
-  report.notes.push_back("step ms is a range: rates of the card's data sheet, and a host like that of the H200");
   if (training.accumulate > 1)
     report.notes.push_back(
         "with several micro-batches, strategies that offload keep more memory free: up to 20 % more was measured");

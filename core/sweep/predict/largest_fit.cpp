@@ -1,6 +1,7 @@
 #include "core/sweep/predict/largest_fit.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -164,9 +165,7 @@ std::optional<LargestFitReport> find_largest_fit(const GpuMemoryFitRequest& opti
       report.fastest = report.strategies.size();
     report.strategies.push_back(*found);
   }
-  report.notes.push_back("bytes are simulated from shapes; context and libraries count as " +
-                         format_bytes(kDeviceOverheadBytes) + ", as measured on an H200");
-  report.notes.push_back("step ms is a range: rates of the card's data sheet, and a host like that of the H200");
+  std::ranges::copy(basis_notes(), std::back_inserter(report.notes));
   for (const LargestFit& found : report.strategies)
     if (!found.beyond.empty())
       report.notes.push_back(found.fit.strategy + ": more than " + std::to_string(found.largest) +

@@ -2,12 +2,15 @@
 
 #include <algorithm>
 
+#include "core/base/bytes.h"
 #include "core/plan/planner/estimated_costs.h"
 #include "core/sweep/predict/multiplication_dtype.h"
 
 namespace memtune::sweep {
 namespace {
 
+// Context and libraries as on an H200 with PyTorch 2.11: 742 to 762 MiB. Other cards and releases differ.
+constexpr int64_t kDeviceOverheadBytes = int64_t{750} << 20;
 // Of a step's time, both ways: of measured steps on an H200, and on other cards, which were never measured.
 constexpr double kMeasuredSpread = 0.20, kOtherSpread = 0.40;
 constexpr int64_t kEndlessBytes = int64_t{1} << 44;  // no card has so much
@@ -26,6 +29,12 @@ plan::RecordedStepCosts costs_on(const ShapeOnlyStepFactsAndCosts& recorded, con
 }
 
 }  // namespace
+
+std::vector<std::string> basis_notes() {
+  return {"bytes are simulated from shapes; context and libraries count as " + format_bytes(kDeviceOverheadBytes) +
+              ", as measured on an H200",
+          "times are ranges: rates of the card's data sheet, and a host like that of the H200"};
+}
 
 StrategyFitPredictor::StrategyFitPredictor(const ShapeOnlyStepFactsAndCosts& recorded, const plan::MachineProfile& card,
                                            const plan::TrainingSettings& training)

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/plan/facts/machine_profile.h"
 #include "core/plan/planner/planner.h"
@@ -12,8 +13,8 @@
 
 namespace memtune::sweep {
 
-// Context and libraries as on an H200 with PyTorch 2.11: 742 to 762 MiB. Other cards and releases differ.
-inline constexpr int64_t kDeviceOverheadBytes = int64_t{750} << 20;
+// What bytes and times rest on, for the user.
+std::vector<std::string> basis_notes();
 
 struct StrategyGpuMemoryFit {
   std::string strategy;
