@@ -338,4 +338,20 @@ TEST_CASE("a plan of many blocks takes few predictions") {
   }
 }
 
+TEST_CASE("where states may be offloaded, placements that are slow with all blocks alike are not searched") {
+  Decoder decoder(36, 25);
+  record_states(decoder.facts, decoder.costs);
+  const Planner planner(decoder.facts, decoder.costs, {.states = true});
+  const int64_t resident = Planner(decoder.facts, decoder.costs).least_memory({}, "").predicted.required_bytes;
+  const int64_t least = planner.least_memory({}, "").predicted.required_bytes;
+  for (const int share : {1, 2, 3}) {
+    const size_t before = planner.scored();
+    const auto step = planner.plan({resident - (resident - least) * share / 4, 0}, "");
+    CAPTURE(share);
+    REQUIRE(step);
+    CHECK(step->predicted.step_ms <= 1.15 * step->least_ms);
+    CHECK(planner.scored() - before <= 500);
+  }
+}
+
 }  // namespace memtune::planner_test

@@ -16,7 +16,6 @@ constexpr size_t kScored = 8;             // choices taken from a chain
 constexpr double kLinks[] = {1, 0.5, 0};  // shares of the PCIe bandwidth that chains assume
 constexpr double kNear = 0.002;           // of the budget: a peak this near uses it up
 constexpr double kCopyTax = 0.01;         // stands for RecordedStepCosts::copy_slowdown if that was not measured
-constexpr double kGood = 1.002;           // of the lower bound: fast enough, the search ends
 constexpr int kTries = 3;                 // of a change that fails, in parts that are alike; then it is skipped
 constexpr double kUnlike = 0.1;           // by which parts that are alike may differ in time
 constexpr size_t kAhead = 31;             // changes predicted ahead, at most
@@ -91,7 +90,7 @@ std::vector<BlockOptionPlanSearch::Choice> BlockOptionPlanSearch::known(size_t m
   return choices;
 }
 
-bool BlockOptionPlanSearch::is_good() const { return best_ && best_->second.step_ms <= kGood * least_ms_; }
+bool BlockOptionPlanSearch::is_good() const { return best_ && best_->second.step_ms <= Planner::kGood * least_ms_; }
 
 const StepPrediction& BlockOptionPlanSearch::score(const Choice& choice) {
   const auto [scored, is_new] = scores_.try_emplace(choice);

@@ -68,9 +68,10 @@ constexpr int64_t kUnmodelledShare = 64;
 // What expandable segments leave unused: they grow by pages of 20 MiB, which blocks fill in part.
 constexpr int64_t kUnusedPages = int64_t{320} << 20, kUnusedShare = 64;  // not more than a 64th of the budget
 
-constexpr double kWorthMore = 0.995;  // a plan that offloads more states takes less than this part of another's time
-constexpr double kSlow = 1.35;        // of a step that keeps everything: slower than with all activations recomputed
-constexpr int kShares = 4;            // offloaded are the states of a quarter of the blocks, of two, three, all
+constexpr double kWorthMore = 0.995;    // a plan that offloads more states takes less than this part of another's time
+constexpr double kSlow = 1.35;          // of a step that keeps everything: slower than with all activations recomputed
+constexpr double kLeastOfAlike = 0.97;  // of the fastest step with all blocks alike: a search seldom finds less
+constexpr int kShares = 4;              // offloaded are the states of a quarter of the blocks, of two, three, all
 
 // Blocks apart from each other give their copies most time.
 bool is_in_share(size_t block, size_t share) { return (block + 1) * share / kShares > block * share / kShares; }
@@ -365,18 +366,44 @@ void Planner::take_faster(std::optional<PredictedPlan>& best, std::optional<Pred
   if (step && (!best || step->predicted.step_ms < worth * best->predicted.step_ms)) best = std::move(step);
 }
 
-// Searches run in parallel, one for each limit and variant. Each starts from the current scores, so its result does not
-// depend on the others.
+// From the fastest with all blocks alike to the slowest; those of which no such step fits are last.
+std::vector<Planner::RankedVariant> Planner::ranked(const PlanMemoryBudgets& limits, std::span<const Variant> variants,
+                                                    Scores& scores) const {
+  std::vector<RankedVariant> ranked;
+  for (const Variant variant : variants) {
+    const auto choice = BlockOptionPlanSearch(*this, limits, scores, variant).fastest_alike();
+    ranked.push_back({variant, choice ? score(*choice, scores).step_ms : std::numeric_limits<double>::infinity()});
+  }
+  std::ranges::stable_sort(ranked, {}, &RankedVariant::alike_ms);
+  return ranked;
+}
+
+// One variant after the other. Those that are unlikely to be faster are left out.
+Planner::FittingPlans Planner::search(const PlanMemoryBudgets& limits, std::span<const Variant> variants,
+                                      const std::string& name, bool safe, Scores& scores) const {
+  FittingPlans found;
+  for (const RankedVariant& next : ranked(limits, variants, scores)) {
+    const std::optional<PredictedPlan>& best = safe ? found.safe : found.tight;
+    const double bound_ms = least_ms(limits, next.variant).value_or(std::numeric_limits<double>::infinity());
+    if (best && best->predicted.step_ms < std::max(kLeastOfAlike * next.alike_ms, kGood * bound_ms)) continue;
+    FittingPlans others = search(limits, next.variant, name, safe, scores);
+    take_faster(found.tight, std::move(others.tight));
+    take_faster(found.safe, std::move(others.safe));
+  }
+  return found;
+}
+
+// Limits are searched in parallel. Each search starts from the same scores, so its result does not depend on the
+// others.
 std::vector<Planner::FittingPlans> Planner::search(std::span<const PlanMemoryBudgets> limits,
                                                    std::span<const Variant> variants, const NamePlan& name, bool safe,
                                                    const std::function<void(size_t)>& begin) const {
-  const size_t sizes = variants.size();
-  std::vector<Scores> found(limits.size() * sizes, scores_);
+  std::vector<Scores> scores(limits.size(), scores_);
   std::vector<std::future<FittingPlans>> searches;
-  for (size_t i = 0; i < found.size(); ++i) {
-    const auto run = [&, i, text = name(limits[i / sizes])] {
+  for (size_t i = 0; i < limits.size(); ++i) {
+    const auto run = [&, i, text = name(limits[i])] {
       const CoreSemaphore::Held core(cores_);
-      return search(limits[i / sizes], variants[i % sizes], text, safe, found[i]);
+      return search(limits[i], variants, text, safe, scores[i]);
     };
     try {
       searches.push_back(std::async(std::launch::async, run));
@@ -384,14 +411,12 @@ std::vector<Planner::FittingPlans> Planner::search(std::span<const PlanMemoryBud
       searches.push_back(std::async(std::launch::deferred, run));
     }
   }
-  std::vector<FittingPlans> plans(limits.size());
-  for (size_t i = 0; i < found.size(); ++i) {
-    if (begin && i % sizes == 0) begin(i / sizes);
-    FittingPlans one = searches[i].get();
-    take_faster(plans[i / sizes].tight, std::move(one.tight));
-    take_faster(plans[i / sizes].safe, std::move(one.safe));
+  std::vector<FittingPlans> plans;
+  for (size_t i = 0; i < limits.size(); ++i) {
+    if (begin) begin(i);
+    plans.push_back(searches[i].get());
   }
-  for (Scores& scores : found) scores_.merge(scores);
+  for (Scores& more : scores) scores_.merge(more);
   return plans;
 }
 

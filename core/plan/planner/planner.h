@@ -106,7 +106,8 @@ class Planner {
  private:
   friend class BlockOptionPlanSearch;
   friend class PlanReasonFinder;
-  using Choice = std::vector<int>;  // an option of each of `parts_`, then a variant
+  static constexpr double kGood = 1.002;  // of the lower bound: fast enough, a search ends
+  using Choice = std::vector<int>;        // an option of each of `parts_`, then a variant
   using Scores = std::map<Choice, StepPrediction>;
   // Both are on a device of the budget's size. A safe plan with short_bytes > 0 fits with expandable segments alone.
   struct FittingPlans {
@@ -120,6 +121,10 @@ class Planner {
   };
   // What is alike in all parts of a plan: one of kStashBytes, and one of placements_ (0: nothing is offloaded).
   using Variant = int;
+  struct RankedVariant {
+    Variant variant;
+    double alike_ms;
+  };
 
   StepPrediction predict_choice(const Choice& choice) const { return model_->predict(make_plan(choice, ""), tiers_); }
   // The part whose op runs, or whose saved tensor backward unpacks; 0 before the step and after it.
@@ -130,9 +135,13 @@ class Planner {
   const Placement& placement(Variant variant) const;
   bool offloads_states(const Choice& choice) const { return !placement(choice.back()).states.empty(); }
   std::vector<Variant> variants(bool states) const;
+  std::vector<RankedVariant> ranked(const PlanMemoryBudgets& limits, std::span<const Variant> variants,
+                                    Scores& scores) const;
   // `safe`: looks for a safe plan even if a tight one is known.
   std::vector<FittingPlans> search(std::span<const PlanMemoryBudgets> limits, std::span<const Variant> variants,
                                    const NamePlan& name, bool safe, const std::function<void(size_t)>& begin) const;
+  FittingPlans search(const PlanMemoryBudgets& limits, std::span<const Variant> variants, const std::string& name,
+                      bool safe, Scores& scores) const;
   FittingPlans search(const PlanMemoryBudgets& limits, Variant variant, const std::string& name, bool safe,
                       Scores& scores) const;
   int64_t take_fitting(const std::vector<Choice>& choices, const PlanMemoryBudgets& limits, const std::string& name,

@@ -4,11 +4,12 @@
 
 namespace memtune::plan {
 
-PlanDraft::PlanDraft(const ProgramFacts& facts) {
+PlanDraft::PlanDraft(const ProgramFacts& facts) : facts_(facts) {
+  by_op_.reserve(facts.ops.size());
   for (const ProgramOpFacts& op : facts.ops)
-    by_op_.push_back({static_cast<int>(by_op_.size()), full_name(op),
-                      std::vector<TensorPlacement>(op.outputs.size(), TensorPlacement::keep), TensorPlacement::keep,
-                      TensorPlacement::keep});
+    by_op_.push_back({.op = static_cast<int>(by_op_.size()),
+                      .name = {},
+                      .outputs = std::vector<TensorPlacement>(op.outputs.size(), TensorPlacement::keep)});
 }
 
 PlanDraft::PlanDraft(const ProgramFacts& facts, const Plan& plan) : PlanDraft(facts) {
@@ -66,7 +67,7 @@ std::vector<OpActivationPlacements> PlanDraft::placements() const {
   std::vector<OpActivationPlacements> placements;
   for (const OpActivationPlacements& op : by_op_)
     if (!stays(op.saved) || !stays(op.saves) || !std::all_of(op.outputs.begin(), op.outputs.end(), stays))
-      placements.push_back(op);
+      placements.emplace_back(op).name = full_name(facts_.ops[op.op]);
   return placements;
 }
 

@@ -12,7 +12,8 @@ namespace memtune::plan {
 
 class PlanDraft {
  public:
-  explicit PlanDraft(const ProgramFacts& facts);  // every place is keep
+  // `facts` must outlive the draft. Every place is keep.
+  explicit PlanDraft(const ProgramFacts& facts);
   PlanDraft(const ProgramFacts& facts, const Plan& plan);
 
   // `output` may be kPrivateSave.
@@ -31,7 +32,8 @@ class PlanDraft {
  private:
   void fill(int op, int output, TensorPlacement place);
 
-  std::vector<OpActivationPlacements> by_op_;
+  const ProgramFacts& facts_;
+  std::vector<OpActivationPlacements> by_op_;  // without names
 };
 
 // Flags the memories that backward needs: those that autograd saved, and inputs of recomputations under `draft`. All of
