@@ -366,29 +366,40 @@ void Planner::take_faster(std::optional<PredictedPlan>& best, std::optional<Pred
   if (step && (!best || step->predicted.step_ms < worth * best->predicted.step_ms)) best = std::move(step);
 }
 
-// From the fastest with all blocks alike to the slowest; those of which no such step fits are last.
-std::vector<Planner::RankedVariant> Planner::ranked(const PlanMemoryBudgets& limits, std::span<const Variant> variants,
-                                                    Scores& scores) const {
-  std::vector<RankedVariant> ranked;
+// From the placement of states whose step with all blocks alike is the fastest to the slowest; those of which no such
+// step fits are last.
+std::vector<Planner::RankedPlacement> Planner::ranked(const PlanMemoryBudgets& limits,
+                                                      std::span<const Variant> variants, Scores& scores) const {
+  std::vector<RankedPlacement> ranked;
   for (const Variant variant : variants) {
-    const auto choice = BlockOptionPlanSearch(*this, limits, scores, variant).fastest_alike();
-    ranked.push_back({variant, choice ? score(*choice, scores).step_ms : std::numeric_limits<double>::infinity()});
+    if (ranked.empty() || &placement(ranked.back().variants.front()) != &placement(variant)) ranked.emplace_back();
+    RankedPlacement& one = ranked.back();
+    one.variants.push_back(variant);
+    one.least_ms = std::min(one.least_ms, least_ms(limits, variant).value_or(one.least_ms));
+    if (const auto choice = BlockOptionPlanSearch(*this, limits, scores, variant).fastest_alike())
+      one.alike_ms = std::min(one.alike_ms, score(*choice, scores).step_ms);
   }
-  std::ranges::stable_sort(ranked, {}, &RankedVariant::alike_ms);
+  std::ranges::stable_sort(ranked, {}, &RankedPlacement::alike_ms);
   return ranked;
 }
 
-// One variant after the other. Those that are unlikely to be faster are left out.
+// One placement after the other. Those that are unlikely to be faster are left out. Each variant starts from the same
+// scores: the choices of another would take the place of its own on the device.
 Planner::FittingPlans Planner::search(const PlanMemoryBudgets& limits, std::span<const Variant> variants,
                                       const std::string& name, bool safe, Scores& scores) const {
   FittingPlans found;
-  for (const RankedVariant& next : ranked(limits, variants, scores)) {
+  const std::vector<RankedPlacement> placements = ranked(limits, variants, scores);
+  const Scores before = scores;
+  for (const RankedPlacement& next : placements) {
     const std::optional<PredictedPlan>& best = safe ? found.safe : found.tight;
-    const double bound_ms = least_ms(limits, next.variant).value_or(std::numeric_limits<double>::infinity());
-    if (best && best->predicted.step_ms < std::max(kLeastOfAlike * next.alike_ms, kGood * bound_ms)) continue;
-    FittingPlans others = search(limits, next.variant, name, safe, scores);
-    take_faster(found.tight, std::move(others.tight));
-    take_faster(found.safe, std::move(others.safe));
+    if (best && best->predicted.step_ms < std::max(kLeastOfAlike * next.alike_ms, kGood * next.least_ms)) continue;
+    for (const Variant variant : next.variants) {
+      Scores own = before;
+      FittingPlans others = search(limits, variant, name, safe, own);
+      take_faster(found.tight, std::move(others.tight));
+      take_faster(found.safe, std::move(others.safe));
+      scores.merge(own);
+    }
   }
   return found;
 }

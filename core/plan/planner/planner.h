@@ -17,6 +17,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <optional>
 #include <span>
@@ -121,9 +122,11 @@ class Planner {
   };
   // What is alike in all parts of a plan: one of kStashBytes, and one of placements_ (0: nothing is offloaded).
   using Variant = int;
-  struct RankedVariant {
-    Variant variant;
-    double alike_ms;
+  // The variants of a placement, the least step of them with all blocks alike, and a lower bound of any.
+  struct RankedPlacement {
+    static constexpr double kNone = std::numeric_limits<double>::infinity();
+    std::vector<Variant> variants = {};
+    double alike_ms = kNone, least_ms = kNone;
   };
 
   StepPrediction predict_choice(const Choice& choice) const { return model_->predict(make_plan(choice, ""), tiers_); }
@@ -135,8 +138,8 @@ class Planner {
   const Placement& placement(Variant variant) const;
   bool offloads_states(const Choice& choice) const { return !placement(choice.back()).states.empty(); }
   std::vector<Variant> variants(bool states) const;
-  std::vector<RankedVariant> ranked(const PlanMemoryBudgets& limits, std::span<const Variant> variants,
-                                    Scores& scores) const;
+  std::vector<RankedPlacement> ranked(const PlanMemoryBudgets& limits, std::span<const Variant> variants,
+                                      Scores& scores) const;
   // `safe`: looks for a safe plan even if a tight one is known.
   std::vector<FittingPlans> search(std::span<const PlanMemoryBudgets> limits, std::span<const Variant> variants,
                                    const NamePlan& name, bool safe, const std::function<void(size_t)>& begin) const;
