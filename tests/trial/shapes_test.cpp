@@ -1,12 +1,17 @@
 // Facts about a model from shapes alone must equal those of a real forward. For a large model they must need neither
 // the memory nor the time of the forward.
+#include <ATen/ATen.h>
 #include <doctest/doctest.h>
 
 #include <fstream>
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
 
 #include "core/base/device/torch/make_device.h"
+#include "core/engine/step/cpu_kernel_shapes.h"
 #include "core/measure/trial/loaded_model_training_session.h"
 #include "core/model/safetensors/layout.h"
 #include "tests/support/run_program.h"
@@ -185,6 +190,89 @@ TEST_CASE("given input files and autocast and CUDA require a real forward") {
   request = place.request(llama(), "", 2, 24);
   request.training.device = "cuda";
   CHECK_FALSE(LoadedModelTrainingSession::shapes_suffice(request.model, request.training));
+}
+
+// Forward and backward of convolutions, norms, pools and ops that LibTorch has meta kernels for in Python only.
+TEST_CASE("operators on the meta device have the shapes that they have with values") {
+  step::take_missing_shapes_from_cpu_kernels();
+  using at::Tensor;
+  const std::vector<std::pair<const char*, std::function<Tensor(const Tensor&, const Tensor&)>>> operators = {
+      {"conv2d", [](const Tensor& x, const Tensor& w) { return at::conv2d(x, w); }},
+      {"stride, padding, dilation",
+       [](const Tensor& x, const Tensor& w) {
+         return at::conv2d(x, w, {}, at::IntArrayRef({2, 1}), at::IntArrayRef({1, 2}), at::IntArrayRef({1, 2}));
+       }},
+      {"groups",
+       [](const Tensor& x, const Tensor& w) {
+         return at::conv2d(x, w.narrow(1, 0, 1), {}, at::IntArrayRef({1}), at::IntArrayRef({0}), at::IntArrayRef({1}),
+                           4);
+       }},
+      {"conv1d",
+       [](const Tensor& x, const Tensor& w) {
+         return at::conv1d(x.flatten(2), w.select(3, 0), {}, at::IntArrayRef({3}), at::IntArrayRef({1}));
+       }},
+      {"conv_transpose2d",
+       [](const Tensor& x, const Tensor& w) {
+         return at::conv_transpose2d(x, w.transpose(0, 1), {}, at::IntArrayRef({2}), at::IntArrayRef({1}),
+                                     at::IntArrayRef({1}));
+       }},
+      {"channels_last",
+       [](const Tensor& x, const Tensor& w) { return at::conv2d(x.contiguous(at::MemoryFormat::ChannelsLast), w); }},
+      {"batch_norm",
+       [](const Tensor& x, const Tensor&) { return at::batch_norm(x, {}, {}, {}, {}, true, 0.1, 1e-5, false); }},
+      {"where of a permuted tensor",
+       [](const Tensor& x, const Tensor&) {
+         return at::where(at::ones({8, 9}, x.options().dtype(at::kBool)), x.permute({0, 1, 3, 2}), 0.0);
+       }},
+      {"relu", [](const Tensor& x, const Tensor&) { return at::relu(x); }},
+      {"hardswish", [](const Tensor& x, const Tensor&) { return at::hardswish(x); }},
+      {"hardtanh", [](const Tensor& x, const Tensor&) { return at::hardtanh(x); }},
+      {"mse_loss", [](const Tensor& x, const Tensor&) { return at::mse_loss(x, at::zeros_like(x)); }},
+      {"roll",
+       [](const Tensor& x, const Tensor&) {
+         return at::roll(x, {1, 2}, {2, 3});
+       }},
+      {"adaptive_avg_pool2d",
+       [](const Tensor& x, const Tensor&) {
+         return at::adaptive_avg_pool2d(x, {3, 2});
+       }},
+      {"grid_sampler",
+       [](const Tensor& x, const Tensor&) {
+         return at::grid_sampler(x, at::zeros({x.size(0), 5, 6, 2}, x.options()), 0, 0, false);
+       }},
+      {"abs into a result that is resized",
+       [](const Tensor& x, const Tensor&) {
+         Tensor out = at::empty({0}, x.options());
+         at::abs_out(out, x.detach());
+         return x * out;
+       }},
+  };
+  for (const auto& [name, apply] : operators) {
+    CAPTURE(name);
+    std::vector<std::vector<int64_t>> shapes[2];
+    for (const bool on_meta : {false, true}) {
+      const auto options = at::TensorOptions(on_meta ? at::kMeta : at::kCPU).dtype(at::kFloat);
+      const Tensor x = at::zeros({2, 4, 9, 8}, options).requires_grad_(),
+                   w = at::zeros({4, 4, 3, 2}, options).requires_grad_();
+      const Tensor out = apply(x, w);
+      out.sum().backward();
+      for (const Tensor& tensor : {out, x.grad(), w.grad()})
+        if (tensor.defined()) {
+          CHECK(tensor.is_meta() == on_meta);
+          shapes[on_meta].push_back(tensor.sizes().vec());
+          shapes[on_meta].push_back(tensor.strides().vec());
+        }
+    }
+    CHECK(shapes[0] == shapes[1]);
+  }
+}
+
+TEST_CASE("operators whose shape depends on values have none on the meta device") {
+  step::take_missing_shapes_from_cpu_kernels();
+  CHECK_THROWS_AS(at::nonzero(at::zeros({3}, at::TensorOptions(at::kMeta))), c10::Error);
+  CHECK_THROWS_AS(at::masked_select(at::zeros({3}, at::TensorOptions(at::kMeta)),
+                                    at::zeros({3}, at::TensorOptions(at::kMeta).dtype(at::kBool))),
+                  c10::Error);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <functional>
 #include <optional>
 #include <tuple>
@@ -156,6 +157,45 @@ std::tuple<Tensor, Tensor, Tensor> layer_norm_backward_shapes(const Tensor&, con
   return {wanted[0] ? at::empty(x.sizes(), x.options()) : Tensor(), like(weight, wanted[1]), like(bias, wanted[2])};
 }
 
+// What cuDNN takes as workspace is not known.
+Tensor convolution_shape(const Tensor& x, const Tensor& weight, const std::optional<Tensor>&,
+                         c10::SymIntArrayRef stride, c10::SymIntArrayRef padding, c10::SymIntArrayRef dilation,
+                         bool transposed, c10::SymIntArrayRef output_padding, c10::SymInt groups) {
+  std::vector<int64_t> shape{x.size(0), transposed ? weight.size(1) * groups.expect_int() : weight.size(0)};
+  for (int64_t i = 2; i < x.dim(); ++i) {
+    const auto at = [&](c10::SymIntArrayRef sizes) { return sizes[i - 2].expect_int(); };
+    const int64_t reach = at(dilation) * (weight.size(i) - 1);
+    shape.push_back(transposed ? (x.size(i) - 1) * at(stride) - 2 * at(padding) + reach + at(output_padding) + 1
+                               : (x.size(i) + 2 * at(padding) - reach - 1) / at(stride) + 1);
+  }
+  return at::empty(shape, x.options().memory_format(x.suggest_memory_format()));
+}
+
+Gradients convolution_backward_shapes(const Tensor& gradient, const Tensor& x, const Tensor& weight,
+                                      c10::SymIntArrayRef, c10::SymIntArrayRef, c10::SymIntArrayRef, bool,
+                                      c10::SymIntArrayRef, c10::SymInt, std::array<bool, 3> wanted) {
+  return {wanted[0] ? at::empty_like(x) : Tensor(), wanted[1] ? at::empty_like(weight) : Tensor(),
+          wanted[2] ? at::empty({gradient.size(1)}, gradient.options()) : Tensor()};
+}
+
+// Statistics are float.
+std::tuple<Tensor, Tensor, Tensor> batch_norm_shapes(const Tensor& x, const std::optional<Tensor>&,
+                                                     const std::optional<Tensor>&, const std::optional<Tensor>&,
+                                                     const std::optional<Tensor>&, bool training, double, double) {
+  const auto statistics = [&] { return at::empty({training ? x.size(1) : 0}, x.options().dtype(at::kFloat)); };
+  return {at::empty_like(x), statistics(), statistics()};
+}
+
+std::tuple<Tensor, Tensor, Tensor> batch_norm_backward_shapes(
+    const Tensor&, const Tensor& x, const std::optional<Tensor>& weight, const std::optional<Tensor>&,
+    const std::optional<Tensor>&, const std::optional<Tensor>&, const std::optional<Tensor>&, bool, double,
+    std::array<bool, 3> wanted) {
+  const auto of_weight = [&](bool is_wanted) {
+    return is_wanted && weight && weight->defined() ? at::empty_like(*weight) : Tensor();
+  };
+  return {wanted[0] ? at::empty_like(x) : Tensor(), of_weight(wanted[1]), of_weight(wanted[2])};
+}
+
 // CUDA's fused kernel saves a byte for each element.
 std::tuple<Tensor, Tensor> dropout_shapes(const Tensor& x, double, std::optional<bool>) {
   return {at::empty_like(x), at::empty_like(x, x.options().dtype(at::kBool))};
@@ -205,6 +245,20 @@ Tensor sum_with_workspace(const Tensor& x, at::OptionalIntArrayRef dimensions, b
   return out;
 }
 
+// The result is like that argument.
+template <size_t kArgument>
+void like_argument(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  const size_t count = op.schema().arguments().size();
+  const Tensor out = at::empty_like((*stack)[stack->size() - count + kArgument].toTensor());
+  torch::jit::drop(*stack, count);
+  stack->emplace_back(out);
+}
+
+// In place: the result is the first argument.
+void first_argument(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  torch::jit::drop(*stack, op.schema().arguments().size() - 1);
+}
+
 // For updates in place without a result: removes the arguments.
 void update_nothing(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   torch::jit::drop(*stack, op.schema().arguments().size());
@@ -218,7 +272,9 @@ Kernel kernel_of(const AttentionArguments& a, int capability) {
   const bool half = q.scalar_type() == at::kHalf || (q.scalar_type() == at::kBFloat16 && capability >= 80);
   const int64_t width = q.size(3);
   const bool plain = q.dim() == 4 && k.size(3) == width && v.size(3) == width && width % 8 == 0;
-  if (!plain) return Kernel::composite;
+  // A bias that was permuted, as that of T5, has another stride.
+  const bool dense_mask = !a.mask || a.mask->size(-1) == 1 || a.mask->stride(-1) == 1;
+  if (!plain || !dense_mask) return Kernel::composite;
   const bool prefers_cudnn = capability == 90 || capability == 100;
   if (half && prefers_cudnn && !a.mask && width <= kWideHead) return Kernel::cudnn;
   if (half && capability >= 80 && !a.mask && width <= kWidestHead) return Kernel::flash;
@@ -238,6 +294,18 @@ std::optional<Tensor> numbers_of(const std::optional<Tensor>& mask, const Tensor
   return numbers.expand({q.size(0), q.size(1), q.size(2), k.size(2)});
 }
 
+// With a mask. Weights and what is multiplied with them are float, as on CUDA where the reduction has to be. Source:
+// _scaled_dot_product_attention_math of aten/src/ATen/native/transformers/attention.cpp.
+std::optional<Tensor> composite_attention(const AttentionArguments& a) {
+  if (!a.mask || a.mask->scalar_type() == at::kBool || a.grouped || a.causal || a.q.scalar_type() == at::kFloat)
+    return {};
+  const double root = std::sqrt(a.scale.value_or(1 / std::sqrt(static_cast<double>(a.q.size(-1)))));
+  const Tensor q = a.q.to(at::kFloat) * root, k = a.k.to(at::kFloat).transpose(-2, -1) * root;
+  Tensor weights = at::_safe_softmax(at::matmul(q, k).add_(*a.mask), -1);
+  if (a.dropout > 0) weights = std::get<0>(at::native_dropout(weights, a.dropout, true));
+  return at::matmul(weights, a.v.to(at::kFloat)).to(a.q.scalar_type());
+}
+
 std::optional<Tensor> attention(AttentionArguments a, int capability) {
   for (Tensor* each : {&a.q, &a.k, &a.v}) *each = ops::meta_autocast_cast(*each);
   if (a.mask) a.mask = ops::meta_autocast_cast(*a.mask);
@@ -252,7 +320,7 @@ std::optional<Tensor> attention(AttentionArguments a, int capability) {
     case Kernel::efficient:
       return std::get<0>(at::_scaled_dot_product_efficient_attention(a.q, a.k, a.v, numbers_of(a.mask, a.q, a.k),
                                                                      records, a.dropout, a.causal, a.scale));
-    case Kernel::composite: return {};
+    case Kernel::composite: return composite_attention(a);
   }
   return {};
 }
@@ -280,10 +348,21 @@ TORCH_LIBRARY_IMPL(aten, Meta, library) {
   library.impl("_flash_attention_backward", flash_varlen_backward_shapes);
   library.impl("_scaled_dot_product_efficient_attention", efficient_shapes);
   library.impl("_scaled_dot_product_efficient_attention_backward", efficient_backward_shapes);
+  library.impl("convolution_overrideable", convolution_shape);
+  library.impl("convolution_backward_overrideable", convolution_backward_shapes);
+  library.impl("native_batch_norm", batch_norm_shapes);
+  library.impl("native_batch_norm_backward", batch_norm_backward_shapes);
   library.impl("native_dropout", dropout_shapes);
   library.impl("native_dropout_backward", dropout_backward_shape);
   library.impl("embedding_dense_backward", embedding_backward_shapes);
   library.impl("native_layer_norm_backward", layer_norm_backward_shapes);
+  // Of others, cpu_kernel_shapes.h runs the CPU's kernel, which takes time for large tensors.
+  for (const char* result : {"relu", "hardswish", "hardtanh"})
+    library.impl(result, torch::CppFunction::makeFromBoxedFunction<&like_argument<0>>());
+  for (const char* gradient : {"hardswish_backward", "hardtanh_backward", "mse_loss_backward"})
+    library.impl(gradient, torch::CppFunction::makeFromBoxedFunction<&like_argument<1>>());
+  for (const char* in_place : {"relu_", "hardswish_", "hardtanh_"})
+    library.impl(in_place, torch::CppFunction::makeFromBoxedFunction<&first_argument>());
   for (const char* update : {"_fused_adamw_", "_fused_adamw_.tensor_lr", "_fused_sgd_", "_fused_sgd_.tensor_lr"})
     library.impl(update, torch::CppFunction::makeFromBoxedFunction<&update_nothing>());
 }

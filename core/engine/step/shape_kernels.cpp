@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 #include <ATen/ExpandUtils.h>
+#include <ATen/TensorIterator.h>
 #include <torch/library.h>
 
 #include <algorithm>
@@ -33,9 +34,13 @@ at::Tensor index_select_shape(const at::Tensor& self, int64_t dimension, const a
   return at::empty(shape, self.options());
 }
 
+// With the strides that CUDA and the CPU give it: those of a permuted argument.
 at::Tensor where_shape(const at::Tensor& condition, const at::Tensor& yes, const at::Tensor& no) {
-  const auto shape = at::infer_size(condition.sizes(), at::infer_size(yes.sizes(), no.sizes()));
-  return at::empty(shape, condition.options().dtype(at::result_type(yes, no)));
+  at::TensorIteratorConfig config;
+  config.check_all_same_dtype(false).declare_static_dtype_and_device(at::result_type(yes, no), condition.device());
+  config.add_owned_output(at::Tensor());
+  for (const at::Tensor& input : {condition, yes, no}) config.add_owned_const_input(input);
+  return config.build().output();
 }
 
 at::Tensor& where_shape_out(const at::Tensor& condition, const at::Tensor& yes, const at::Tensor& no, at::Tensor& out) {

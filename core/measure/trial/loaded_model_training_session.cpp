@@ -11,6 +11,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/base/vocabulary.h"
+#include "core/engine/step/cpu_kernel_shapes.h"
 #include "core/engine/step/cuda_shape_kernels.h"
 #include "core/engine/step/forward_op_allocation_and_flops_profiler.h"
 #include "core/engine/step/shape_kernels.h"
@@ -83,6 +84,7 @@ LoadedModelTrainingSession::LoadedModelTrainingSession(const plan::TrialRequest&
       loss_(frontend::parse_loss(request.training.loss)) {
   const auto& training = request.training;
   c10::AutogradState::get_tls_state().set_multithreading_enabled(false);
+  if (device::shape_capability(training.device) >= 0) step::take_missing_shapes_from_cpu_kernels();
   program::Program model =
       frontend::lower({request.model, training.dtype, place_, training.seed,
                        frontend::known_sequence(request.model, training), training.attention, training.pack,

@@ -372,9 +372,6 @@ TrialMeasurement run_trial(const plan::TrialRequest& request, ForwardBackwardRun
 
 void inspect(const plan::TrialRequest& request, TrialFrameWriter& frames) {
   frames.phase("load", 1, 1);
-  if (device::shape_capability(request.training.device) >= 0 && !frontend::probe(request.model).has_config())
-    throw UsageError(
-        "shapes are known of models with a config.json alone; memtune sweep on a GPU measures other files");
   std::vector<std::string> notes;
   std::unique_ptr<LoadedModelTrainingSession> session = surveyed(request, notes);
   plan::ProgramFacts facts = session->facts();

@@ -14,6 +14,7 @@ namespace {
 using model::Pt2TensorEntry;
 
 at::Tensor read_bytes(const model::Pt2Archive& archive, const std::string& record, c10::Device device) {
+  if (device.is_meta()) return at::empty({archive.bytes(record)}, at::TensorOptions(at::kByte).device(device));
   const at::Tensor bytes = at::empty({archive.bytes(record)}, at::kByte);
   if (bytes.numel() > 0) archive.read(record, static_cast<char*>(bytes.data_ptr()));
   return bytes.to(device);

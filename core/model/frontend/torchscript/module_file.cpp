@@ -15,10 +15,11 @@ namespace {
 
 using torch::jit::Module;
 
-Module load_file(const std::string& path) {
+// On the CPU, or on the meta device, which set_data() cannot move to.
+Module load_file(const std::string& path, c10::Device device) {
   require_file("--model", path);
   try {
-    return torch::jit::load(path, c10::Device(c10::kCPU));
+    return torch::jit::load(path, device.is_meta() ? device : c10::Device(c10::kCPU));
   } catch (const std::exception& error) {
     if (const std::string op = UnsafeOperatorBlocker::named_in(error.what()); !op.empty())
       model::refuse_model(
@@ -59,7 +60,7 @@ void move_tensors(Module& module, c10::Device device, std::optional<at::ScalarTy
 }  // namespace
 
 Module load_module(const ModelSourceAndLoweringOptions& source) {
-  Module module = load_file(source.model.path);
+  Module module = load_file(source.model.path, source.device);
   check_is_trainable(source.model.path, module);
   std::optional<at::ScalarType> type;
   if (!source.dtype.empty()) type = weight_type(source.dtype);
