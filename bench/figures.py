@@ -373,6 +373,39 @@ def largest(folder: Path) -> str:
     return table(rows)
 
 
+def one_more(folder: Path) -> str:
+    """One sample more than fits by prediction."""
+    rows = [["training", "strategy", "batch", "outcome"]]
+    for line in (folder / "one-more.jsonl").read_text().splitlines():
+        run = json.loads(line)
+        outcome = f"ran at {run['device_bytes'] / GIB:.2f} GiB" if run["outcome"] == "ok" else "out of memory"
+        rows.append([run["training"], f"`{run['strategy']}`", str(run["batch"]), outcome])
+    return table(rows)
+
+
+# What a calculator's answer is compared with: allocated, where it has no term for context and libraries.
+CLAIMS = {"accelerate": "allocated", "fitcheck-llm": "device", "vramcalc": "allocated", "ftuneai": "device",
+          "llm-analysis": "allocated"}
+
+
+def calculators(folder: Path) -> str:
+    """Errors of other memory calculators, and of memtune fit in the same cells."""
+    predicted, measured = (json.loads((folder / f"{name}.json").read_text())["trainings"] for name in ("predicted", "measured"))
+    answers = json.loads((folder / "calculators.json").read_text())
+    rows = [["calculator", "trainings", "cells", "compared with", "median error", "worst", "too low in", "memtune, median", "worst"]]
+    for name, version in answers["calculators"].items():
+        key = CLAIMS[name] + "_bytes"
+        cells = [(training, strategy, given) for training, of in answers["trainings"].items()
+                 for strategy, given in of.get(name, {}).items()]
+        theirs = [100 * (given / measured[training][strategy][key] - 1) for training, strategy, given in cells]
+        ours = [100 * abs(predicted[training][strategy][key] / measured[training][strategy][key] - 1)
+                for training, strategy, _ in cells]
+        rows.append([f"{name} {version}", str(len({cell[0] for cell in cells})), str(len(cells)), CLAIMS[name],
+                     f"{statistics.median(map(abs, theirs)):.1f} %", f"{max(theirs, key=abs):+.1f} %",
+                     str(sum(error < 0 for error in theirs)), f"{statistics.median(ours):.2f} %", f"{max(ours):.2f} %"])
+    return table(rows)
+
+
 def verdict(trial: dict) -> str:
     gradients = trial["gradients"]
     return "reference" if gradients["against"] == trial["strategy"] else "equal" if gradients["equal"] else "differ"
@@ -470,6 +503,8 @@ BLOCKS["commands-quiet"] = lambda folder: commands(folder.parent / "h200-command
 BLOCKS["commands-tune"] = lambda folder: commands(folder.parent / "h200-commands-tune")
 BLOCKS["presets"] = lambda folder: presets(folder.parent / "h200-presets")
 BLOCKS["fit"] = lambda folder: fit(folder.parent / "h200-fit")
+BLOCKS["one-more"] = lambda folder: one_more(folder.parent / "h200-fit")
+BLOCKS["calculators"] = lambda folder: calculators(folder.parent / "h200-fit")
 BLOCKS["largest"] = lambda folder: largest(folder.parent / "h200-fit")
 BLOCKS["offloaded-states"] = lambda folder: offloaded_states(folder.parent / "h200-states")
 BLOCKS["ladder"] = lambda folder: ladder(folder.parent / "h200-states")

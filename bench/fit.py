@@ -8,8 +8,10 @@ tests/e2e/fit_test.py compares them.
 """
 
 import argparse
+import contextlib
 import json
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -18,6 +20,7 @@ STRATEGIES = ["none", "checkpoint:full", "checkpoint:cheap", "offload:stream"]
 BF16 = ["--dtype", "bf16", "--loss", "causal_lm"]
 AUTOCAST = ["--dtype", "float32", "--autocast", "bf16", "--loss", "causal_lm"]
 CHUNKED = ["--loss-impl", "chunked=8"]
+CONVERTED = ["--loss", "returned"]
 LORA = ["--lora", "r=16,alpha=32"]
 # name: config, batch, sequence, flags
 TRAININGS = {
@@ -36,33 +39,54 @@ TRAININGS = {
         "--load-in", "4bit", "--autocast", "bf16", "--optimizer", "adamw_8bit"]),
     "Gemma 3 1B, autocast, Adafactor": ("gemma-3-1b", 1, 2048, [*AUTOCAST, "--optimizer", "adafactor"]),
     "Llama 3.2 1B, 8-bit AdamW": ("llama-3.2-1b", 1, 2048, BF16 + CHUNKED + ["--optimizer", "adamw_8bit"]),
+    # Of images, and encoders: `memtune convert` makes a program of the config first, as a user would.
+    "ViT-L": ("vit-l", 64, None, CONVERTED),
+    "ConvNeXt-B": ("convnext-b", 64, None, CONVERTED),
+    "BERT large": ("bert-large", 16, 512, CONVERTED),
+    "ModernBERT base": ("modernbert-base", 16, 512, CONVERTED),
+    "T5 base": ("t5-base", 16, 512, CONVERTED),
+    "Whisper small": ("whisper-small", 8, 256, CONVERTED),
 }
 
 
-def flags_of(training):
-    config, batch, sequence, flags = TRAININGS[training]
-    return str(CONFIGS / config), ["--batch", str(batch), "--seq", str(sequence), *flags, "--strategy", ";".join(STRATEGIES)]
+@contextlib.contextmanager
+def command_of(memtune, training, strategies, python):
+    """The model and its flags. `training`: as in TRAININGS. `python` has torch and transformers."""
+    config, batch, sequence, flags = training
+    sizes = ["--batch", str(batch), *(["--seq", str(sequence)] if sequence else [])]
+    rest = [*flags, "--strategy", strategies]
+    if flags != CONVERTED:
+        yield [str(CONFIGS / config), *sizes, *rest]
+        return
+    with tempfile.TemporaryDirectory() as out:
+        program = out + "/model.pt2"
+        run([memtune, "convert", str(CONFIGS / config), *sizes, "--dtype", "bf16", "--python", python, "-o", program])
+        yield [program, "--batch", str(batch), *rest]
+
+
+def run(command):
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode not in (0, 1):
+        raise SystemExit(done.stderr)
+    return done.stdout
 
 
 def answer(command):
-    done = subprocess.run([*command, "--json", "-", "-q"], capture_output=True, text=True)
-    if done.returncode not in (0, 1):
-        raise SystemExit(done.stderr)
-    return json.loads(done.stdout)
+    return json.loads(run([*command, "--json", "-", "-q"]))
 
 
-def predict(memtune, training, card):
+def predict(memtune, training, card, python):
     """{strategy: its row} of `memtune fit`."""
-    folder, flags = flags_of(training)
-    report = answer([memtune, "fit", folder, "--card", card, *flags])
+    with command_of(memtune, TRAININGS[training], ";".join(STRATEGIES), python) as command:
+        report = answer([memtune, "fit", *command, "--card", card])
     rows = {row.pop("strategy"): row for row in report["cards"][0]["strategies"]}
     return {strategy: rows[strategy] for strategy in STRATEGIES}
 
 
-def measure(memtune, training):
-    folder, flags = flags_of(training)
-    with tempfile.TemporaryDirectory() as out:
-        report = answer([memtune, "sweep", "--model", folder, "--device", "cuda", "--rounds", "1", "--steps", "3", *flags,
+def measure(memtune, training, python):
+    command = command_of(memtune, TRAININGS[training], ";".join(STRATEGIES), python)
+    with tempfile.TemporaryDirectory() as out, command as (model, *flags):
+        report = answer([memtune, "sweep", "--model", model, "--device", "cuda", "--rounds", "1", "--steps", "3", *flags,
                          "--out", out + "/run"])
     return report["device"], measured_rows(report)
 
@@ -80,14 +104,15 @@ def main():
     parser.add_argument("memtune")
     parser.add_argument("out", type=Path)
     parser.add_argument("--card", default="h200")
+    parser.add_argument("--python", default=sys.executable, help="has torch and transformers, for converted models")
     parser.add_argument("--only", nargs="+", choices=TRAININGS, default=list(TRAININGS))
     options = parser.parse_args()
     written = {"card": options.card, "trainings": {}}
     for training in options.only:
         if options.what == "predict":
-            written["trainings"][training] = predict(options.memtune, training, options.card)
+            written["trainings"][training] = predict(options.memtune, training, options.card, options.python)
         else:
-            written["device"], written["trainings"][training] = measure(options.memtune, training)
+            written["device"], written["trainings"][training] = measure(options.memtune, training, options.python)
         options.out.write_text(json.dumps(written, indent=1) + "\n")
 
 

@@ -1,14 +1,15 @@
-"""Writes docs/reference/what-fits.md: the fastest strategy of 20 trainings on eight GPUs, as `memtune fit` predicts it.
+"""Writes docs/reference/what-fits.md: the fastest strategy of 26 trainings on eight GPUs, as `memtune fit` predicts it.
 
     python3 bench/fit_table.py MEMTUNE [--out FILE] [--only NAME ...]
 
-Takes some ten minutes on two cores, and no GPU. Steps on the H200 that were measured (results/raw/h200-fit) stand beside
+Takes minutes on two cores, and no GPU. Steps on the H200 that were measured (results/raw/h200-fit) stand beside
 their predictions; nothing else was measured.
 """
 
 import argparse
 import json
 import re
+import sys
 from pathlib import Path
 
 import fit
@@ -30,7 +31,7 @@ TRAINER = "trl"
 MEASURED = "MEASURED\n"
 HEAD = """# What fits on which GPU
 
-The fastest setting that `memtune fit` predicts to fit, for 20 trainings on eight GPUs: memtune's own strategies and plans,
+The fastest setting that `memtune fit` predicts to fit, for 26 trainings on eight GPUs: memtune's own strategies and plans,
 and the step in ms as a range. **Predicted, never measured**, but for the cells that name a measured step. [How far to trust
 it](../how-to/check-what-fits.md#how-far-to-trust-it), and [the measurements
 behind](../../bench/results/README.md#what-fits-predicted-without-a-gpu). `bench/fit_table.py` writes this page. For your
@@ -50,9 +51,9 @@ The keys of these strategies for TRL, as `memtune fit --trainer trl` prints them
 """
 
 
-def predict(memtune, folder, batch, sequence, flags, cards=",".join(CARDS)):
-    return fit.answer([memtune, "fit", str(fit.CONFIGS / folder), "--card", cards, "--batch", str(batch), "--seq",
-                       str(sequence), *flags, "--strategy", STRATEGIES])
+def predict(memtune, training, python, cards=",".join(CARDS)):
+    with fit.command_of(memtune, training, STRATEGIES, python) as command:
+        return fit.answer([memtune, "fit", *command, "--card", cards])
 
 
 def cell(card, measured):
@@ -71,22 +72,22 @@ def cell(card, measured):
 
 def keys_of(memtune, strategies):
     lines = ["| strategy | keys |", "| --- | --- |"]
-    folder, batch, sequence, flags = fit.TRAININGS["Llama 3.2 1B"]
     for strategy in sorted(strategies):
-        keys = fit.answer([memtune, "fit", str(fit.CONFIGS / folder), "--card", "h200", "--batch", str(batch), "--seq",
-                           str(sequence), *flags, "--strategy", strategy, "--trainer", TRAINER])["keys"]
+        with fit.command_of(memtune, fit.TRAININGS["Llama 3.2 1B"], strategy, "") as command:
+            keys = fit.answer([memtune, "fit", *command, "--card", "h200", "--trainer", TRAINER])["keys"]
         lines_of = [line.strip() for line in keys["text"].splitlines() if line.strip() and line[0] != "#"]
         shown = "; ".join(lines_of).replace(":; ", ": ")
         lines.append(f"| `{strategy}` | {f'`{shown}`' if keys['strategy'] == strategy else 'none'} |")
     return "\n".join(lines) + "\n"
 
 
-def row_of(memtune, name, measured):
+def row_of(memtune, name, measured, python):
     """Cells, and the strategies in them."""
-    folder, batch, sequence, flags = TRAININGS[name]
-    cards = predict(memtune, folder, batch, sequence, flags)["cards"]
+    _, batch, sequence, _ = TRAININGS[name]
+    cards = predict(memtune, TRAININGS[name], python)["cards"]
     used = {row["strategy"] for card in cards for row in card["strategies"] if f"`{row['strategy']}`" in cell(card, {})}
-    return [f"{name}, {batch} × {sequence}", *(cell(card, measured.get(name, {})) for card in cards)], used
+    shape = f"{batch} × {sequence}" if sequence else f"{batch} images"
+    return [f"{name}, {shape}", *(cell(card, measured.get(name, {})) for card in cards)], used
 
 
 def measured_note(rows):
@@ -100,12 +101,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("memtune")
     parser.add_argument("--out", type=Path, default=ROOT / "docs/reference/what-fits.md")
+    parser.add_argument("--python", default=sys.executable, help="has torch and transformers, for converted models")
     parser.add_argument("--only", nargs="+", choices=TRAININGS, default=list(TRAININGS))
     options = parser.parse_args()
     measured = json.loads((ROOT / "bench/results/raw/h200-fit/measured.json").read_text())["trainings"]
     rows, used = [], set()
     for name in options.only:
-        row, strategies = row_of(options.memtune, name, measured)
+        row, strategies = row_of(options.memtune, name, measured, options.python)
         used |= strategies
         rows.append(row)
         print(rows[-1], flush=True)

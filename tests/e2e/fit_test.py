@@ -1,6 +1,6 @@
 """`memtune fit` against what was measured on an H200, and its errors. Needs no GPU.
 
-    python3 fit_test.py MEMTUNE [unittest arguments]
+    python3 fit_test.py MEMTUNE [unittest arguments]    # Python has torch and transformers
 """
 
 import json
@@ -8,9 +8,10 @@ import subprocess
 import sys
 import tempfile
 import unittest
-import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+
+import torch
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
@@ -22,9 +23,14 @@ MEMTUNE = ""
 # What is not predicted to 0.5 % of the peak allocated, by how much: offloads of many small tensors are larger than their
 # sizes, because the allocator does not split its blocks to the end. Steps that offload nothing run on shapes, others are simulated.
 ALLOCATED = {("Gemma 3 1B", "offload:stream"): 0.009, ("Gemma 3 1B, clipped", "offload:stream"): 0.006,
-             ("Gemma 3 1B, autocast, Adafactor", "offload:stream"): 0.012}
+             ("Gemma 3 1B, autocast, Adafactor", "offload:stream"): 0.012, ("ViT-L", "offload:stream"): 0.006,
+             ("ConvNeXt-B", "offload:stream"): 0.006, ("T5 base", "offload:stream"): 0.04,
+             ("Whisper small", "offload:stream"): 0.007, ("Whisper small", "none"): 0.042}
 # How much memory on the device may be predicted too low and too high.
-RUN_ON_DEVICE, SIMULATED_ON_DEVICE = (0.01, 0.01), (0.11, 0.18)
+RUN_ON_DEVICE, SIMULATED_ON_DEVICE = (0.01, 0.01), (0.14, 0.18)
+# Convolutions take a workspace that is not known.
+WORKSPACE = {("ConvNeXt-B", "checkpoint:full"): 0.13, ("Whisper small", "none"): 0.06,
+             ("Whisper small", "checkpoint:full"): 0.02}
 RAW = ROOT / "bench/results/raw/h200-fit"
 
 
@@ -38,7 +44,7 @@ class Measured(unittest.TestCase):
         cls.measured = json.loads((RAW / "measured.json").read_text())["trainings"]
         cls.published = json.loads((RAW / "predicted.json").read_text())["trainings"]
         with ThreadPoolExecutor(2) as pool:
-            rows = pool.map(lambda training: fit.predict(MEMTUNE, training, "h200"), fit.TRAININGS)
+            rows = pool.map(lambda training: fit.predict(MEMTUNE, training, "h200", sys.executable), fit.TRAININGS)
         cls.predicted = dict(zip(fit.TRAININGS, rows))
 
     def cells(self):
@@ -57,7 +63,7 @@ class Measured(unittest.TestCase):
             with self.subTest(f"{training}, {strategy}"):
                 error = predicted["device_bytes"] / measured["device_bytes"] - 1
                 low, high = SIMULATED_ON_DEVICE if strategy.startswith("offload") else RUN_ON_DEVICE
-                self.assertGreater(error, -low)
+                self.assertGreater(error, -WORKSPACE.get((training, strategy), low))
                 self.assertLess(error, high)
 
     def test_published_predictions_are_those_of_this_program(self):
@@ -68,10 +74,10 @@ class Published(unittest.TestCase):
     def test_a_row_of_the_page_is_what_this_program_predicts(self):
         page = (ROOT / "docs/reference/what-fits.md").read_text().splitlines()
         measured = json.loads((RAW / "measured.json").read_text())["trainings"]
-        row = fit_table.row_of(MEMTUNE, "Qwen3 MoE", measured)[0]  # takes seconds; bench/fit_table.py writes all
+        row = fit_table.row_of(MEMTUNE, "Qwen3 MoE", measured, sys.executable)[0]  # takes seconds; bench/fit_table.py writes all
         self.assertIn("| " + " | ".join(row) + " |", page)
-        folder, batch, sequence, flags = fit_table.TRAININGS["Gemma 3 1B"]  # one card of a row with plans
-        card, = fit_table.predict(MEMTUNE, folder, batch, sequence, flags, "rtx4090")["cards"]
+        training = fit_table.TRAININGS["Gemma 3 1B"]  # one card of a row with plans
+        card, = fit_table.predict(MEMTUNE, training, sys.executable, "rtx4090")["cards"]
         line, = (line for line in page if line.startswith("| Gemma 3 1B, 2 "))
         self.assertEqual(line.split(" | ")[1 + fit_table.CARDS.index("rtx4090")], fit_table.cell(card, {}))
 
@@ -306,6 +312,20 @@ datasets:
         self.assertLess(small["strategies"][0]["device_bytes"],
                         answer["cards"][0]["strategies"][0]["device_bytes"])
 
+    def test_a_torchscript_file_is_predicted_without_its_values(self):
+        module = torch.jit.script(torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.BatchNorm2d(8), torch.nn.Hardswish(),
+                                                      torch.nn.Flatten(), torch.nn.Linear(8 * 30 * 30, 1000)))
+        module.save(self.folder / "model.pt")
+        done = memtune_fit(self.folder / "model.pt", "--card", "h200", "--input", "input:float32[64,3,32,32]", "--loss",
+                           "cross_entropy", "--strategy", "none", "--json", "-")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        row = json.loads(done.stdout)["cards"][0]["strategies"][0]
+        parameters = 4 * sum(parameter.numel() for parameter in module.parameters())
+        activation = 4 * 64 * 8 * 30 * 30
+        # Parameters, two moments, gradients; what convolution, norm and activation give; a few more for what is smaller.
+        self.assertGreater(row["allocated_bytes"], 3 * parameters + 3 * activation)
+        self.assertLess(row["allocated_bytes"], 5 * parameters + 8 * activation + (64 << 20))
+
     def test_errors_say_the_way_out(self):
         for arguments, text in ((["--card", "rtx9999"], "unknown machine 'rtx9999'"),
                                 ([], "--card names the GPU"),
@@ -316,12 +336,6 @@ datasets:
                 self.assertEqual((done.returncode, done.stdout), (2, ""))
                 self.assertEqual(done.stderr.count("\n"), 1)
                 self.assertIn(text, done.stderr)
-        with zipfile.ZipFile(self.folder / "model.pt", "w") as archive:
-            for record in ("data.pkl", "constants.pkl", "version", "code/__torch__.py"):
-                archive.writestr("model/" + record, b"3\n")
-        done = memtune_fit(self.folder / "model.pt", "--card", "h200", "--input", "x:float32[2,2]", "--loss", "mse")
-        self.assertEqual((done.returncode, done.stderr.count("\n")), (2, 1))
-        self.assertIn("config.json alone", done.stderr)
         done = memtune_fit("no-such/model", "--card", "h200")
         self.assertEqual(done.returncode, 2)
         self.assertIn("hf download", done.stderr)
