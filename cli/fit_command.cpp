@@ -24,7 +24,7 @@ namespace memtune::cli {
 namespace {
 
 constexpr char kFitDescription[] =
-    R"(Predict memory and step time of a training on a GPU that is not here, from the model's config.
+    R"(Predict memory and step time of a training on a GPU that is not here, without reading weights.
 
 Examples:
   memtune fit path/to/llama --card rtx4090 --batch 1 --seq 4096
@@ -33,8 +33,9 @@ Examples:
   memtune fit path/to/llama --card rtx4090 --write plan.json       the best plan for that card, for sweep --plan
   memtune fit --trainer axolotl --config mine.yaml --card rtx4090  your trainer's config
 
-MODEL is a folder with a config.json, that file, or a name on the Hugging Face hub whose config is in the local cache. No
-GPU is needed, no weight is read, and nothing runs but shapes. memtune sweep on the GPU measures what this predicts.)";
+MODEL is a folder with a config.json, that file, a name on the Hugging Face hub whose config is in the local cache, an
+exported program or a TorchScript file. No GPU is needed, no weight is read, and nothing runs but shapes. memtune sweep on
+the GPU measures what this predicts.)";
 
 constexpr char kAll[] = "all";
 constexpr char kAuto[] = "auto";
@@ -43,9 +44,9 @@ constexpr char kAuto[] = "auto";
 constexpr const char* kOfLargest[] = {"none", "checkpoint:cheap", "checkpoint:full"};
 
 // Flags of a sweep that mean nothing without trials.
-constexpr const char* kOfTrials[] = {"--model",       "--inputs", "--library",          "--trust-model", "--steps",
-                                     "--warmup",      "--device", "--memory-cap",       "--timeout",     "--scratch",
-                                     "--disk-budget", "--out",    "--scratch-in-memory"};
+constexpr const char* kOfTrials[] = {
+    "--model",   "--inputs",  "--steps",       "--warmup", "--device",           "--memory-cap",
+    "--timeout", "--scratch", "--disk-budget", "--out",    "--scratch-in-memory"};
 
 struct FitFlags {
   SweepFlags sweep;
