@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -196,7 +197,7 @@ TEST_CASE("given input files and autocast and CUDA require a real forward") {
 TEST_CASE("operators on the meta device have the shapes that they have with values") {
   step::take_missing_shapes_from_cpu_kernels();
   using at::Tensor;
-  const std::vector<std::pair<const char*, std::function<Tensor(const Tensor&, const Tensor&)>>> operators = {
+  const std::vector<std::pair<std::string, std::function<Tensor(const Tensor&, const Tensor&)>>> operators = {
       {"conv2d", [](const Tensor& x, const Tensor& w) { return at::conv2d(x, w); }},
       {"stride, padding, dilation",
        [](const Tensor& x, const Tensor& w) {
@@ -247,14 +248,14 @@ TEST_CASE("operators on the meta device have the shapes that they have with valu
          return x * out;
        }},
   };
-  for (const auto& [name, apply] : operators) {
-    CAPTURE(name);
+  for (const auto& one : operators) {
+    CAPTURE(one.first);
     std::vector<std::vector<int64_t>> shapes[2];
     for (const bool on_meta : {false, true}) {
       const auto options = at::TensorOptions(on_meta ? at::kMeta : at::kCPU).dtype(at::kFloat);
       const Tensor x = at::zeros({2, 4, 9, 8}, options).requires_grad_(),
                    w = at::zeros({4, 4, 3, 2}, options).requires_grad_();
-      const Tensor out = apply(x, w);
+      const Tensor out = one.second(x, w);
       out.sum().backward();
       for (const Tensor& tensor : {out, x.grad(), w.grad()})
         if (tensor.defined()) {
