@@ -4,7 +4,9 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <random>
 #include <utility>
 #include <vector>
@@ -77,6 +79,89 @@ class PlainCache {
   };
   int64_t cap_bytes_, shortage_bytes_ = 0;
   std::vector<std::vector<Piece>> segments_;
+};
+
+// A segment that grows, half a MiB to a cell. Cells behind the last one are unmapped.
+class PlainGrowingSegment {
+ public:
+  explicit PlainGrowingSegment(size_t cap_cells) : cap_cells_(cap_cells) {}
+
+  // The first cell.
+  size_t take(size_t cells) {
+    size_t begin = best_fit(cells);
+    if (begin == kNowhere) {
+      const size_t asked = cells < 20 ? kPage : (cells + 3) / 4 * 4;
+      if (cap_cells_ > 0 && reserved() + asked > cap_cells_) {
+        release();
+        lacking_ = std::max(lacking_, reserved() + asked > cap_cells_ ? reserved() + asked - cap_cells_ : 0);
+      }
+      begin = room(cells);
+      for (size_t page = begin / kPage; page * kPage < begin + cells; ++page)
+        for (size_t cell = page * kPage; cell < (page + 1) * kPage; ++cell)
+          if (at(cell) == Cell::unmapped) set(cell, Cell::free);
+    }
+    for (size_t cell = begin; cell < begin + cells; ++cell) set(cell, Cell::used);
+    return begin;
+  }
+  void deallocate(size_t begin, size_t cells) {
+    for (size_t cell = begin; cell < begin + cells; ++cell) set(cell, Cell::free);
+  }
+  size_t reserved() const { return cells_.size() - static_cast<size_t>(std::ranges::count(cells_, Cell::unmapped)); }
+  size_t lacking() const { return lacking_; }
+  size_t released() const { return released_; }
+
+ private:
+  enum class Cell : uint8_t { unmapped, free, used };
+  static constexpr size_t kPage = 40, kNowhere = SIZE_MAX;
+
+  Cell at(size_t cell) const { return cell < cells_.size() ? cells_[cell] : Cell::unmapped; }
+  void set(size_t cell, Cell value) {
+    if (cell >= cells_.size()) cells_.resize(cell + 1);
+    cells_[cell] = value;
+  }
+  // Behind the last of the cells from this one on that are alike.
+  size_t end_of(size_t cell) const {
+    const Cell value = at(cell);
+    while (cell < cells_.size() && at(cell) == value) ++cell;
+    return cell;
+  }
+  size_t best_fit(size_t cells) const {
+    std::vector<std::pair<size_t, size_t>> runs;  // of free cells: length, begin
+    for (size_t cell = 0; cell < cells_.size(); cell = end_of(cell))
+      if (at(cell) == Cell::free && end_of(cell) - cell >= cells) runs.emplace_back(end_of(cell) - cell, cell);
+    std::ranges::sort(runs);
+    const auto with_room = [&](const std::pair<size_t, size_t>& run) {
+      const size_t end = run.second + run.first;
+      if (end >= cells_.size()) return SIZE_MAX;
+      return at(end) != Cell::unmapped ? run.first : end_of(end) >= cells_.size() ? SIZE_MAX : end_of(end) - run.second;
+    };
+    if (runs.empty()) return kNowhere;
+    size_t chosen = 0;
+    while (chosen + 1 < runs.size() && with_room(runs[chosen + 1]) < with_room(runs[chosen])) ++chosen;
+    return runs[chosen].second;
+  }
+  size_t room(size_t cells) const {
+    for (size_t cell = 0;; ++cell) {
+      if (at(cell) != Cell::unmapped) continue;
+      size_t begin = cell;
+      while (begin > 0 && at(begin - 1) == Cell::free) --begin;
+      size_t end = begin;
+      while (end < cells_.size() && at(end) != Cell::used) ++end;
+      if (end - begin >= cells || end >= cells_.size()) return begin;
+      cell = end;
+    }
+  }
+  void release() {
+    for (size_t page = 0; page < cells_.size(); page += kPage)
+      if (at(page) == Cell::free && end_of(page) - page >= kPage) {
+        released_ += kPage;
+        for (size_t cell = page; cell < page + kPage; ++cell) set(cell, Cell::unmapped);
+      }
+  }
+
+  const size_t cap_cells_;
+  std::vector<Cell> cells_;
+  size_t lacking_ = 0, released_ = 0;
 };
 
 }  // namespace
@@ -226,6 +311,48 @@ TEST_CASE("random allocations and frees give the same blocks as a plain search")
     if (cap > 0) short_ones += cache.shortage_bytes() > 0;
   }
   CHECK(short_ones > 0);
+}
+
+TEST_CASE("a segment that grows releases free pages at its cap, as cells of half a MiB do") {
+  constexpr int64_t kCell = kMiB / 2;
+  std::mt19937 random(11);
+  size_t released = 0, kept = 0, lacking = 0;
+  for (int round = 0; round < 60; ++round) {
+    const size_t cap = 400 + 40 * static_cast<size_t>(round % 10);
+    SimulatedCachingAllocator cache(kGrain);
+    cache.expand_segments();
+    cache.set_cap(static_cast<int64_t>(cap) * kCell);
+    PlainGrowingSegment plain(cap);
+    struct Taken {
+      SimulatedCachingAllocator::Block block;
+      size_t begin, cells;
+    };
+    std::vector<Taken> taken;
+    size_t held = 0;
+    for (int i = 0; i < 600; ++i) {
+      const size_t cells = 3 + random() % (random() % 6 == 0 ? 150 : 30);
+      if (!taken.empty() && (held + cells > 340 || random() % 3 == 0)) {
+        const auto gone = taken.begin() + static_cast<ptrdiff_t>(random() % taken.size());
+        cache.deallocate(gone->block);
+        plain.deallocate(gone->begin, gone->cells);
+        held -= gone->cells;
+        taken.erase(gone);
+      } else {
+        const auto block = cache.take(static_cast<int64_t>(cells) * kCell);
+        taken.push_back({block, plain.take(cells), cells});
+        held += cells;
+      }
+      REQUIRE(cache.reserved_bytes() == static_cast<int64_t>(plain.reserved()) * kCell);
+      REQUIRE(cache.lasting_shortage_bytes() == static_cast<int64_t>(plain.lacking()) * kCell);
+    }
+    released += plain.released() > 0;
+    kept += plain.released() > 0 && plain.lacking() == 0;
+    lacking += plain.lacking() > 0;
+  }
+  MESSAGE(released << " released, " << kept << " of them had enough, " << lacking << " had not");
+  CHECK(released > 10);
+  CHECK(kept > 3);
+  CHECK(lacking > 3);
 }
 
 }  // namespace memtune::simulated_caching_allocator_test
