@@ -102,7 +102,7 @@ class Answers(unittest.TestCase):
         large, = self.answer("--card", "rtx4090", *setting)["cards"]
         self.assertEqual(large["fastest"], "none")
         card = json.loads((ROOT / "profiles/machines/rtx4090.json").read_text())
-        card["memory_bytes"] = 1250 << 20
+        card["memory_bytes"] = 1300 << 20
         (self.folder / "card.json").write_text(json.dumps(card))
         answer = self.answer("--card", self.folder / "card.json", *setting, "--write", self.folder / "plan.json")
         small, = answer["cards"]
@@ -112,6 +112,9 @@ class Answers(unittest.TestCase):
         self.assertIn("expandable_segments:True", answer["notes"][0])
         self.assertLessEqual(rows[small["fastest"]]["device_bytes"], card["memory_bytes"])
         self.assertEqual(json.loads((self.folder / "plan.json").read_text())["strategy"], small["fastest"])
+        done = memtune_fit(self.folder, "--dtype", "bf16", "--card", self.card(1250), *setting)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("but leaves free memory in pieces", done.stdout)
 
     def test_no_card_is_large_enough(self):
         answer = self.answer("--card", "l4", "--batch", "64", "--seq", "8192", "--strategy", "none", code=1)["cards"][0]

@@ -266,16 +266,26 @@ bool Planner::is_slow(const PredictedPlan& step, const PlanMemoryBudgets& limits
   return false;
 }
 
-// With expandable segments, free memory in pieces only costs time: the allocator gives it back and takes it again in
-// each step.
-std::optional<PredictedPlan> Planner::plan_with_retries(PlanMemoryBudgets limits, const std::string& name) const {
+// With expandable segments, free memory in pieces often only costs time: the allocator releases the pages that are free
+// as a whole, and maps them again in each step.
+std::optional<PredictedPlan> Planner::plan_with_retries(const PlanMemoryBudgets& limits,
+                                                        const std::string& name) const {
   if (costs_.grain_bytes == 1) return std::nullopt;
-  limits.budget_bytes -= std::min(kUnusedPages, limits.budget_bytes / kUnusedShare);
-  const auto choice = BlockOptionPlanSearch(*this, limits, scores_).fastest();
-  if (!choice) return std::nullopt;
-  PredictedPlan step = planned(*choice, limits, name, scores_);
-  step.predicted.short_bytes = std::max<int64_t>(1, predict_on_device(step.plan, limits.budget_bytes).short_bytes);
-  return step;
+  PlanMemoryBudgets goal = limits;
+  goal.budget_bytes -= std::min(kUnusedPages, limits.budget_bytes / kUnusedShare);
+  for (int i = 0; i < kMaxSearches; ++i) {
+    const auto choice = BlockOptionPlanSearch(*this, goal, scores_).fastest();
+    if (!choice) break;
+    const int64_t lacking_bytes = predict_on_device(*choice, limits, true).lasting_short_bytes;
+    if (lacking_bytes == 0) {
+      PredictedPlan step = planned(*choice, limits, name, scores_);
+      step.predicted.short_bytes = std::max<int64_t>(1, predict_on_device(step.plan, goal.budget_bytes).short_bytes);
+      return step;
+    }
+    goal.budget_bytes = std::min(goal.budget_bytes, score(*choice).required_bytes) -
+                        std::clamp(lacking_bytes, limits.budget_bytes / kLeastStep, limits.budget_bytes / kMostStep);
+  }
+  return std::nullopt;
 }
 
 // Gradients of several micro-batches were allocated when the step was recorded.

@@ -151,7 +151,7 @@ class Planner {
                        Scores& scores, FittingPlans& found) const;
   bool is_slow(const PredictedPlan& step, const PlanMemoryBudgets& limits) const;
   void take_faster(std::optional<PredictedPlan>& best, std::optional<PredictedPlan> step) const;
-  std::optional<PredictedPlan> plan_with_retries(PlanMemoryBudgets limits, const std::string& name) const;
+  std::optional<PredictedPlan> plan_with_retries(const PlanMemoryBudgets& limits, const std::string& name) const;
   PredictedPlan planned(const Choice& choice, const PlanMemoryBudgets& limits, const std::string& name,
                         Scores& scores) const;
   StepPrediction predict_on_device(const Choice& choice, const PlanMemoryBudgets& limits,

@@ -69,6 +69,7 @@ StepPrediction StepPredictor::predict(const plan::Plan& plan, const AllowedOfflo
       .required_bytes = limited ? bounded_sum(lasting_bytes, cache.peak_reserved_bytes())
                                 : bounded_sum(peak_bytes, costs_.device_overhead_bytes),
       .short_bytes = cache.shortage_bytes(),
+      .lasting_short_bytes = cache.lasting_shortage_bytes(),
       .recomputed_ops = bounded_product(passes, values.reruns()),
       .recomputed_bytes = bounded_product(passes, values.recomputed_bytes()),
       .recompute_ms = passes * values.rerun_ms(),

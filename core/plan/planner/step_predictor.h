@@ -33,7 +33,9 @@ struct StepPrediction {
   // What the device has to hold, which budgets limit: the peak, and RecordedStepCosts::device_overhead_bytes. A
   // prediction for a device of a given size has the segments that the allocator reserves there instead of the peak.
   int64_t required_bytes = 0;
-  int64_t short_bytes = 0;     // by how much the step exceeds that device; 0: it fits, or no size was given
+  int64_t short_bytes = 0;  // by how much the step exceeds that device; 0: it fits, or no size was given
+  int64_t lasting_short_bytes =
+      0;                       // the same after the allocator released what is free, which expandable segments allow
   int64_t recomputed_ops = 0;  // per step, as in Measurement
   int64_t recomputed_bytes = 0;
   double recompute_ms = 0;

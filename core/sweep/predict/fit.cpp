@@ -120,7 +120,9 @@ std::string one_card(const GpuStrategyFitsAndPlan& fit, bool color) {
   std::string text = " " + card_name(fit.card) + ", " + format_bytes(fit.card.memory_bytes) + "\n\n" +
                      table_text(columns, fit.strategies.size(), color);
   if (fit.fastest) return text + "\n * predicted to be the fastest that fits\n";
-  return text + "\n none fits: any plan needs at least " + format_bytes(fit.least_bytes) +
+  const bool in_pieces = fit.least_bytes <= fit.card.memory_bytes;
+  return text + "\n none fits: " + (in_pieces ? "the least plan takes " : "any plan needs at least ") +
+         format_bytes(fit.least_bytes) + (in_pieces ? ", but leaves free memory in pieces" : "") +
          "; --loss-impl chunked=8, --lora or a smaller --batch take less\n";
 }
 
