@@ -76,7 +76,7 @@ StrategyGpuMemoryFit StrategyFitPredictor::fit_of(const planner::PredictedPlan& 
 }
 
 std::optional<planner::PredictedPlan> StrategyFitPredictor::best_plan(const std::string& name) const {
-  return planner_.plan(limits_, name);
+  return planner_.plan(limits_, name, /*safe=*/true);
 }
 
 int64_t StrategyFitPredictor::least_bytes() const {
