@@ -373,6 +373,19 @@ def largest(folder: Path) -> str:
     return table(rows)
 
 
+def recommended(folder: Path) -> str:
+    """What memtune fit recommends for the memory of a card and for less, run under a cap of that memory."""
+    rows = [["training", "memory, GiB", "recommended", "expandable segments", "ran", "ms", "on the device, GiB", "predicted"]]
+    for training, runs in json.loads((folder / "recommended.json").read_text())["trainings"].items():
+        for run in runs:
+            ran = run["measured"]
+            cells = ["yes", f"{ran['step_ms']:.0f}", f"{ran['device_bytes'] / GIB:.2f}",
+                     f"{100 * (run['device_bytes'] / ran['device_bytes'] - 1):+.1f} %"] if ran else ["out of memory", "", "", ""]
+            rows.append([training, f"{run['memory_bytes'] / GIB:.2f}", "plan" if run["strategy"].startswith("plan:")
+                         else f"`{run['strategy']}`", "yes" if run.get("expandable_segments") else "", *cells])
+    return table(rows)
+
+
 def one_more(folder: Path) -> str:
     """One sample more than fits by prediction."""
     rows = [["training", "strategy", "batch", "outcome"]]
@@ -506,6 +519,7 @@ BLOCKS["fit"] = lambda folder: fit(folder.parent / "h200-fit")
 BLOCKS["one-more"] = lambda folder: one_more(folder.parent / "h200-fit")
 BLOCKS["calculators"] = lambda folder: calculators(folder.parent / "h200-fit")
 BLOCKS["largest"] = lambda folder: largest(folder.parent / "h200-fit")
+BLOCKS["recommended"] = lambda folder: recommended(folder.parent / "h200-fit")
 BLOCKS["offloaded-states"] = lambda folder: offloaded_states(folder.parent / "h200-states")
 BLOCKS["ladder"] = lambda folder: ladder(folder.parent / "h200-states")
 BLOCKS["trainer-loops"] = lambda folder: trainer_loops(folder.parent / "h200-states")

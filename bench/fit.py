@@ -2,9 +2,12 @@
 
     python3 bench/fit.py measure MEMTUNE OUT.json                  # on the GPU of the card; --only NAME for one
     python3 bench/fit.py predict MEMTUNE OUT.json [--card h200]    # anywhere
+    python3 bench/fit.py recommend MEMTUNE OUT.json --card rtx4090 # anywhere
+    python3 bench/fit.py capped MEMTUNE OUT.json --recommended FILE  # on a larger GPU
 
-Both write bytes and milliseconds of each training and strategy. bench/figures.py makes a table of the two files, and
-tests/e2e/fit_test.py compares them.
+The first two write bytes and milliseconds of each training and strategy. bench/figures.py makes a table of the two files,
+and tests/e2e/fit_test.py compares them. The others run what `fit` recommends for the memory of a card, and for less where
+that card needs no strategy, with PyTorch limited to that memory.
 """
 
 import argparse
@@ -16,6 +19,9 @@ import tempfile
 from pathlib import Path
 
 CONFIGS = Path(__file__).resolve().parent / "configs"
+PROFILES = CONFIGS.parents[1] / "profiles/machines"
+LESS = 0.6
+EXPANDABLE = "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
 STRATEGIES = ["none", "checkpoint:full", "checkpoint:cheap", "offload:stream"]
 BF16 = ["--dtype", "bf16", "--loss", "causal_lm"]
 AUTOCAST = ["--dtype", "float32", "--autocast", "bf16", "--loss", "causal_lm"]
@@ -54,7 +60,7 @@ def command_of(memtune, training, strategies, python):
     """The model and its flags. `training`: as in TRAININGS. `python` has torch and transformers."""
     config, batch, sequence, flags = training
     sizes = ["--batch", str(batch), *(["--seq", str(sequence)] if sequence else [])]
-    rest = [*flags, "--strategy", strategies]
+    rest = [*flags, *(["--strategy", strategies] if strategies else [])]
     if flags != CONVERTED:
         yield [str(CONFIGS / config), *sizes, *rest]
         return
@@ -73,6 +79,56 @@ def run(command):
 
 def answer(command):
     return json.loads(run([*command, "--json", "-", "-q"]))
+
+
+def fastest(card):
+    """The row of the strategy that `fit` recommends for this card; None where nothing fits."""
+    return next((row for row in card["strategies"] if row["strategy"] == card.get("fastest")), None)
+
+
+def recommend(memtune, training, card, python):
+    """What `memtune fit` recommends for the memory of the card; if that is `none`, for LESS of what `none` needs, too."""
+    profile = json.loads((PROFILES / f"{card}.json").read_text())
+    with tempfile.TemporaryDirectory() as out, command_of(memtune, TRAININGS[training], None, python) as command:
+        own, plan = Path(out) / "card.json", Path(out) / "plan.json"
+        answers = []
+        while not answers or answers[-1]["strategy"] == "none":
+            if answers:
+                profile["memory_bytes"] = int(LESS * answers[-1]["device_bytes"])
+            own.write_text(json.dumps(profile))
+            report = answer([memtune, "fit", *command, "--card", str(own), "--write", str(plan)])
+            found, = report["cards"]
+            row = fastest(found)
+            if row is None:
+                answers.append({"memory_bytes": profile["memory_bytes"], "strategy": None,
+                                "least_bytes": found["least_bytes"]})
+                break
+            answers.append({"memory_bytes": profile["memory_bytes"], **row})
+            if row["strategy"].startswith("plan:"):
+                answers[-1]["plan"] = json.loads(plan.read_text())
+                answers[-1]["expandable_segments"] = any(EXPANDABLE in note for note in report["notes"])
+    return answers
+
+
+def capped(memtune, training, recommended, python, kept):
+    """The same with how each ran on the GPU of this machine, limited to that memory."""
+    answers = []
+    folder = contextlib.nullcontext(tempfile.mkdtemp(dir=kept)) if kept else tempfile.TemporaryDirectory()
+    with folder as out, command_of(memtune, TRAININGS[training], None, python) as (model, *flags):
+        plan = Path(out) / "plan.json"
+        for number, one in enumerate(recommended):
+            if one["strategy"] is None:
+                answers.append(one)
+                continue
+            plan.write_text(json.dumps(one.get("plan")))
+            chosen = ["--plan", str(plan)] if "plan" in one else ["--strategy", one["strategy"]]
+            setting = ["env", EXPANDABLE] if one.get("expandable_segments") else []
+            report = answer([*setting, memtune, "sweep", "--model", model, "--device", "cuda", "--rounds", "1", "--steps", "2",
+                             *flags, *chosen, "--memory-cap", f"{one['memory_bytes']}B", "--out", f"{out}/{number}"])
+            trial = report["trials"][-1]
+            answers.append({**one, "outcome": trial["outcome"], "reason": trial["reason"],
+                            "measured": next(iter(measured_rows({"trials": [trial]}).values()), None)})
+    return answers
 
 
 def predict(memtune, training, card, python):
@@ -100,19 +156,27 @@ def measured_rows(report):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["measure", "predict"])
+    parser.add_argument("what", choices=["measure", "predict", "recommend", "capped"])
     parser.add_argument("memtune")
     parser.add_argument("out", type=Path)
     parser.add_argument("--card", default="h200")
+    parser.add_argument("--recommended", type=Path, help="what `recommend` wrote")
+    parser.add_argument("--keep", type=Path, help="folder for the sweeps, of `capped`")
     parser.add_argument("--python", default=sys.executable, help="has torch and transformers, for converted models")
     parser.add_argument("--only", nargs="+", choices=TRAININGS, default=list(TRAININGS))
     options = parser.parse_args()
-    written = {"card": options.card, "trainings": {}}
+    known = json.loads(options.recommended.read_text()) if options.what == "capped" else {"card": options.card}
+    written = {"card": known["card"], "trainings": {}}
     for training in options.only:
         if options.what == "predict":
-            written["trainings"][training] = predict(options.memtune, training, options.card, options.python)
+            row = predict(options.memtune, training, options.card, options.python)
+        elif options.what == "recommend":
+            row = recommend(options.memtune, training, options.card, options.python)
+        elif options.what == "capped":
+            row = capped(options.memtune, training, known["trainings"][training], options.python, options.keep)
         else:
-            written["device"], written["trainings"][training] = measure(options.memtune, training, options.python)
+            written["device"], row = measure(options.memtune, training, options.python)
+        written["trainings"][training] = row
         options.out.write_text(json.dumps(written, indent=1) + "\n")
 
 
