@@ -4,6 +4,10 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cstdint>
+#include <string>
+
 #include "core/plan/planner/step_predictor.h"
 
 namespace memtune::estimated_costs_test {
@@ -29,8 +33,8 @@ struct Step {
   plan::ProgramFacts facts;
   RecordedStepCosts costs;
 
-  RecordedStepCosts on(const MachineProfile& card) const {
-    return planner::estimated_costs(facts, costs, card, "bfloat16");
+  RecordedStepCosts on(const MachineProfile& card, const std::string& optimizer = "adamw") const {
+    return planner::estimated_costs(facts, costs, card, "bfloat16", optimizer);
   }
 };
 
@@ -107,6 +111,42 @@ TEST_CASE("the update moves parameters, gradients and states of what is trained"
   CHECK(ms > 350);
   CHECK(ms < 1000);
   CHECK(step().on(machine(1, 2)).after_ms == doctest::Approx(ms / 2));
+}
+
+TEST_CASE("an update of 8-bit states, and Adafactor's, are far from the bandwidth") {
+  const Step recorded = step();
+  const MachineProfile card = machine(1, 1);
+  const double ms = recorded.on(card).after_ms;
+  CHECK(recorded.on(card, "sgd").after_ms == ms);
+  CHECK(recorded.on(card, "adamw_8bit").after_ms > 3 * ms);
+  CHECK(recorded.on(card, "paged_adamw_8bit").after_ms == recorded.on(card, "adamw_8bit").after_ms);
+  CHECK(recorded.on(card, "adafactor").after_ms > recorded.on(card, "adamw_8bit").after_ms);
+}
+
+TEST_CASE("attention that keeps its scores is far from the roofline, and so is a convolution bound by memory") {
+  const MachineProfile card = machine(1e6, 1);
+  const auto first = [&](const char* name, int64_t private_bytes) {
+    Step changed = step();
+    plan::ProgramOpFacts& op = changed.facts.ops[1];
+    op.name = name;
+    op.op_class = plan::traits_of(name).op_class;
+    op.output_bytes = {100'000'000};
+    op.private_bytes = private_bytes;
+    return changed.on(card).runs[1].ms;
+  };
+  const double fused_ms = first("aten::scaled_dot_product_attention", 1'000'000);
+  CHECK(first("aten::scaled_dot_product_attention", 1'000'000'000) > 4 * fused_ms);
+  CHECK(first("aten::conv2d", 0) > 4 * first("aten::matmul", 0));
+}
+
+TEST_CASE("the host takes longer to issue a matmul than other ops, and longest for its backward") {
+  const RecordedStepCosts costs = step(1).on(machine(1e6, 1e6));
+  const auto& runs = costs.issue.runs;
+  CHECK(runs[1].ms > 3 * runs[0].ms);
+  CHECK(runs[0].ms > runs[2].ms);  // a view
+  double backward_ms = 0;
+  for (const RecordedStepCosts::IssueTime& moment : costs.issue.moments) backward_ms = std::max(backward_ms, moment.ms);
+  CHECK(backward_ms > runs[1].ms);
 }
 
 TEST_CASE("a step of small ops waits for its host") {

@@ -12,8 +12,9 @@
 namespace memtune::planner {
 
 // `costs`: of the program of `facts`; its times are replaced, its bytes stay. `dtype`: of multiplications, if the facts
-// do not name it. Throws UsageError if the machine lacks the rate of a dtype.
+// do not name it. `optimizer`: as --optimizer names it. Throws UsageError if the machine lacks the rate of a dtype.
 plan::RecordedStepCosts estimated_costs(const plan::ProgramFacts& facts, plan::RecordedStepCosts costs,
-                                        const plan::MachineProfile& machine, const std::string& dtype);
+                                        const plan::MachineProfile& machine, const std::string& dtype,
+                                        const std::string& optimizer);
 
 }  // namespace memtune::planner

@@ -23,7 +23,8 @@ double spread(const plan::MachineProfile& card) {
 plan::RecordedStepCosts costs_on(const ShapeOnlyStepFactsAndCosts& recorded, const plan::MachineProfile& card,
                                  const plan::TrainingSettings& training) {
   plan::RecordedStepCosts costs = planner::estimated_costs(recorded.program, recorded.costs, card,
-                                                           multiplication_dtype(recorded.program, training));
+                                                           multiplication_dtype(recorded.program, training),
+                                                           training.optimizer);
   costs.device_overhead_bytes = kDeviceOverheadBytes;
   return costs;
 }
