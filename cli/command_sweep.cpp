@@ -65,7 +65,7 @@ int sweep_command(CommandSweepFlags flags) {
   if (!flags.like.empty()) flags.settings.native = sweep::engine_results(flags.like);
   sweep::add_variants({flags.command, flags.tries, flags.trainer, flags.config, flags.allowed}, flags.settings.sweep);
   Progress progress(flags.answer.console, &flags.folder);
-  std::optional<sweep::CommandModelEngineSweepRunner> native;
+  std::optional<sweep::TrainingCommandModelEngineSweepRunner> native;
   std::optional<sweep::EngineGuidedVariantSelector> planned;
   if (flags.native) {
     const int64_t cap = flags.settings.sweep.memory_cap_bytes;
@@ -74,7 +74,7 @@ int sweep_command(CommandSweepFlags flags) {
                     flags.settings.budget_bytes > 0 ? flags.settings.budget_bytes : cap, flags.plan_asked,
                     flags.settings.dry_run);
     flags.settings.choose = [&](std::span<const sweep::SweepTrialAndMeasurement> tried,
-                                sweep::CommandSweepRecord& sweep) { return planned->next(tried, sweep); };
+                                sweep::CommandSweepSettingsAndVariants& sweep) { return planned->next(tried, sweep); };
   }
   const sweep::SweepRecordAndReport result = sweep::sweep_commands(flags.settings, progress);
   progress.clear();

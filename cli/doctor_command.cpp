@@ -16,7 +16,7 @@
 namespace memtune::cli {
 namespace {
 
-using sweep::ReceivedDoctorCheck;
+using sweep::DoctorCheckResult;
 
 constexpr std::chrono::minutes kCommandLimit{10};
 
@@ -43,26 +43,26 @@ struct DoctorFlags {
   ConsoleFlags console;
 };
 
-std::string as_json(const std::vector<ReceivedDoctorCheck>& checks) {
+std::string as_json(const std::vector<DoctorCheckResult>& checks) {
   nlohmann::json list = nlohmann::json::array();
-  for (const ReceivedDoctorCheck& check : checks) {
+  for (const DoctorCheckResult& check : checks) {
     list.push_back({{"name", check.name}, {"status", check.status}, {"detail", check.detail}, {"fix", check.fix}});
   }
   return print_json({{"checks", list}}, 2) + "\n";
 }
 
-report::TextStyle paint_of(const std::string& status) {
-  return status == "ok"     ? report::TextStyle::good
-         : status == "warn" ? report::TextStyle::doubtful
-                            : report::TextStyle::bad;
+report::ReportTextHighlightKind paint_of(const std::string& status) {
+  return status == "ok"     ? report::ReportTextHighlightKind::good
+         : status == "warn" ? report::ReportTextHighlightKind::doubtful
+                            : report::ReportTextHighlightKind::bad;
 }
 
-std::string as_text(const std::vector<ReceivedDoctorCheck>& checks, report::TerminalCapabilities style) {
+std::string as_text(const std::vector<DoctorCheckResult>& checks, report::TerminalCapabilities style) {
   int names = 0;
-  for (const ReceivedDoctorCheck& check : checks) names = std::max(names, display_width(check.name));
+  for (const DoctorCheckResult& check : checks) names = std::max(names, display_width(check.name));
   const int column = names + 8;
   std::string text;
-  for (const ReceivedDoctorCheck& check : checks) {
+  for (const DoctorCheckResult& check : checks) {
     const std::string lead = report::painted(pad_right(check.status, 4), paint_of(check.status), style.color) + "  " +
                              pad_right(printable(check.name), names + 2);
     text += hanging(lead, column, printable(check.detail), style.width);
@@ -73,7 +73,7 @@ std::string as_text(const std::vector<ReceivedDoctorCheck>& checks, report::Term
   return text;
 }
 
-int print_checks(const DoctorFlags& flags, const std::vector<ReceivedDoctorCheck>& checks, const std::string& next) {
+int print_checks(const DoctorFlags& flags, const std::vector<DoctorCheckResult>& checks, const std::string& next) {
   if (!flags.json.empty()) write_output(flags.json, as_json(checks));
   if (flags.json.empty()) write_output("-", as_text(checks, table_style(flags.console)));
   const bool failed =
@@ -107,7 +107,7 @@ int run_command(const DoctorFlags& flags) {
   if (flags.probe) return measure(flags);
   if (!flags.output.empty()) throw UsageError("--write writes what was measured: it goes with --probe");
   std::vector<std::string> notes;
-  std::vector<ReceivedDoctorCheck> checks = sweep::check_machine(choose_device(flags.device, notes));
+  std::vector<DoctorCheckResult> checks = sweep::check_machine(choose_device(flags.device, notes));
   if (!flags.scratch.empty()) checks.push_back(sweep::check_scratch(flags.scratch));
   for (const std::string& note : notes) say(flags.console, note);
   return print_checks(flags, checks, "memtune sweep");

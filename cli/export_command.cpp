@@ -122,8 +122,8 @@ void say_other_names(const ExportFlags& flags) {
     say(flags.console, flags.into + " has other names (hard links), which keep the old text");
 }
 
-int print_check(const sweep::TrainerMemorySettingsCheckRequest& config) {
-  const sweep::TrainerMemorySettingsCheckReport check = sweep::check_trainer_config(config);
+int print_check(const sweep::TrainerMemorySettingsEffectRequest& config) {
+  const sweep::TrainerMemorySettingsEffectReport check = sweep::check_trainer_config(config);
   write_output("-", check.text);
   return check.works ? kDone : kFailed;
 }

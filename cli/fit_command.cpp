@@ -16,8 +16,8 @@
 #include "core/base/layout.h"
 #include "core/base/text.h"
 #include "core/plan/facts/machine_profile.h"
+#include "core/sweep/predict/fastest_fitting_strategy_config_keys.h"
 #include "core/sweep/predict/fit.h"
-#include "core/sweep/predict/fit_config_keys.h"
 #include "core/sweep/predict/largest_fit.h"
 
 namespace memtune::cli {
@@ -94,14 +94,15 @@ int find_largest(const FitFlags& flags, sweep::LargestAxis axis) {
   return report->fastest ? kDone : kFailed;
 }
 
-std::optional<sweep::FitConfigKeys> keys_of(const FitFlags& flags, const sweep::GpuMemoryFitReport& report) {
+std::optional<sweep::FastestFittingStrategyConfigKeys> keys_of(const FitFlags& flags,
+                                                               const sweep::GpuMemoryFitReport& report) {
   const std::string& file = flags.sweep.config;
   if (flags.sweep.trainer.empty() || report.cards.size() != 1) return {};
   return sweep::config_keys_of_fit(report.cards.front(), flags.sweep.trainer, file.empty() ? "" : read_file(file),
                                    std::filesystem::path(file).filename().string(), report.blocks);
 }
 
-std::string text_of(const sweep::FitConfigKeys& keys, int width) {
+std::string text_of(const sweep::FastestFittingStrategyConfigKeys& keys, int width) {
   std::string text = keys.strategy.empty() ? "\n " + keys.trainer + " has keys for none that fits\n"
                                            : "\n keys of " + keys.trainer + " for " + keys.strategy + ":\n\n";
   for (const std::string& line : split(trim(keys.text), '\n')) text += line.empty() ? "" : "   " + line + "\n";

@@ -28,8 +28,8 @@ int run_launched(sweep::EngineSweepSettings settings, const ConsoleFlags& consol
   const std::optional<launch::LauncherRankEnvironment> launch = this_launch();
   if (!launch || settings.request.training.ranks == 1) return act(settings);
   const std::chrono::milliseconds timeout(settings.request.training.rank_timeout_ms);
-  const sweep::RendezvousCommandLineAndTimeout rendezvous{sweep::command_line(), timeout,
-                                                          [&](const std::string& line) { say(console, line); }};
+  const sweep::RendezvousSharedCommandLineAndTimeout rendezvous{sweep::command_line(), timeout,
+                                                                [&](const std::string& line) { say(console, line); }};
   if (launch->rank > 0) {
     const auto coordinator = sweep::join_coordinator(*launch, rendezvous);
     return sweep::run_worker(*launch, *coordinator, settings.request, timeout);

@@ -79,7 +79,7 @@ std::string summary(const result::ResumableTrainingResult& training) {
   if (training.tokens_per_s > 0) text += ", " + fixed(training.tokens_per_s, 0) + " tokens/s";
   double blocked_ms = 0;
   size_t saved = 0;
-  for (const result::TrainingRunStateSaveRecord& save : training.saves)
+  for (const result::SingleStateSaveRecord& save : training.saves)
     if (save.error.empty()) blocked_ms += save.blocked_ms, ++saved;
   if (saved > 0)
     text += "; " + std::to_string(saved) + (saved == 1 ? " save, " : " saves, ") +
@@ -87,14 +87,14 @@ std::string summary(const result::ResumableTrainingResult& training) {
   return text + "\n";
 }
 
-bool failed(const result::TrainingRunStateSaveRecord& save) { return !save.error.empty(); }
+bool failed(const result::SingleStateSaveRecord& save) { return !save.error.empty(); }
 
 // Message: "2 of 5 saves failed, the last that of step 8: cannot write ...".
 void throw_if_saves_failed(const result::ResumableTrainingResult& training) {
   const auto& saves = training.saves;
   const auto count = std::ranges::count_if(saves, failed);
   if (count == 0) return;
-  const result::TrainingRunStateSaveRecord& last = *std::find_if(saves.rbegin(), saves.rend(), failed);
+  const result::SingleStateSaveRecord& last = *std::find_if(saves.rbegin(), saves.rend(), failed);
   throw Error(std::to_string(count) + " of " + std::to_string(saves.size()) + " saves failed, the last that of step " +
               std::to_string(last.step) + ": " + last.error);
 }

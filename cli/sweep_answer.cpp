@@ -20,7 +20,7 @@ void write_answer(const AnswerFlags& flags, report::Report report) {
   if (!stdout_taken) write_output("-", report::table(report, table_style(flags.console)));
 }
 
-void list_trials(const sweep::SweepSettingsAndTrialList& record, const std::string& later) {
+void list_trials(const sweep::SweepJsonSettingsFactsAndTrials& record, const std::string& later) {
   std::string text;
   for (const sweep::SweepTrialEntry& trial : record.trials) {
     text += trial.strategy;

@@ -18,6 +18,6 @@ void check_answer(const AnswerFlags& flags);
 void write_answer(const AnswerFlags& flags, report::Report report);  // IoError
 
 // For --dry-run: one line per trial, followed by the lines of `later`, which say what is chosen later.
-void list_trials(const sweep::SweepSettingsAndTrialList& record, const std::string& later = "");
+void list_trials(const sweep::SweepJsonSettingsFactsAndTrials& record, const std::string& later = "");
 
 }  // namespace memtune::cli

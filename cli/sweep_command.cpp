@@ -164,7 +164,7 @@ void say_next(const SweepFlags& flags, const std::string& run, const sweep::Swee
 
 // "10 trials in 3 rounds; parameters, all gradients and the states of adamw take 8.2 GiB, activations of none
 // 4.1 GiB".
-std::string size_text(const sweep::SweepSettingsAndTrialList& record, int rounds) {
+std::string size_text(const sweep::SweepJsonSettingsFactsAndTrials& record, int rounds) {
   const plan::TrainingSettings& training = record.request.training;
   int64_t saved = 0;  // if it was measured
   for (const plan::ProgramOpFacts& op : record.facts.program.ops) saved += saved_bytes(op);
@@ -180,7 +180,8 @@ std::string size_text(const sweep::SweepSettingsAndTrialList& record, int rounds
 }
 
 // Describes the measurement of --saves and the disk space that it needs.
-std::string saving_text(const sweep::EngineSweepSettings& settings, const sweep::SweepSettingsAndTrialList& record) {
+std::string saving_text(const sweep::EngineSweepSettings& settings,
+                        const sweep::SweepJsonSettingsFactsAndTrials& record) {
   if (settings.save_modes.empty()) return "";
   const plan::ProgramFacts& facts = record.facts.program;
   const int64_t state_bytes = sweep::state_bytes(record.request.training, facts) - facts.parameter_bytes;

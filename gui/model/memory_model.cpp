@@ -106,7 +106,7 @@ MemoryModel make_memory(const trace::Trace& trace) {
   MemoryModel model;
   model.owners = owners_of(trace);
   model.families = families_of(model.owners);
-  for (const trace::MemorySample& sample : trace.memory) {
+  for (const trace::AllocatedBytesSample& sample : trace.memory) {
     if (model.times_ns.size() % kGroup == 0) model.greatest.push_back(sample.allocated_bytes);
     model.greatest.back() = std::max(model.greatest.back(), sample.allocated_bytes);
     model.times_ns.push_back(sample.time_ns);

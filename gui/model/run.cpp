@@ -88,7 +88,7 @@ void Run::add(const fs::path& path) {
   std::vector<std::string> names;
   if (fs::is_directory(path)) {
     const sweep::RunDirectory directory(path);
-    const sweep::SweepSettingsAndTrialList record = directory.read_record();
+    const sweep::SweepJsonSettingsFactsAndTrials record = directory.read_record();
     reports.push_back(sweep::make_report(directory, record));
     for (const plan::BlockModulePath& block : record.facts.program.blocks) names.push_back(block.region);
     for (const result::TrialResultRow* row : ranked(reports.back().rows))

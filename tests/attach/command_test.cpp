@@ -34,14 +34,14 @@ struct Stage {
   }
 
   // Runs a shell script that may call `train` and `finished`.
-  CommandResult run(const std::string& script) {
+  MeasuredTrainingCommandResult run(const std::string& script) {
     settings.command = {"sh", "-c", tests::kTrain + script, "sh", folder.path.string()};
     return measure_command(settings);
   }
   std::string log() const { return test::slurp(folder.path / "log.txt"); }
 };
 
-bool has_note(const CommandResult& result, const std::string& words) {
+bool has_note(const MeasuredTrainingCommandResult& result, const std::string& words) {
   return std::ranges::any_of(result.notes, [&](const auto& note) { return note.find(words) != std::string::npos; });
 }
 
@@ -64,7 +64,8 @@ TEST_CASE("a command that takes all its steps gives its measurements") {
     CHECK(now.step_ms == double(now.step));
     told.push_back(now.step);
   };
-  const CommandResult result = stage.run("train 10 0 1 7; finished 10; echo hello $MEMTUNE_ATTACH_SHOW");
+  const MeasuredTrainingCommandResult result =
+      stage.run("train 10 0 1 7; finished 10; echo hello $MEMTUNE_ATTACH_SHOW");
   const result::TrialMeasurement& m = result.row.measurement;
   CHECK(m.outcome == TrialOutcome::ok);
   CHECK(m.reason.empty());
@@ -97,7 +98,7 @@ TEST_CASE("what a command prints is passed on as it comes, and goes to its log t
 TEST_CASE("implausible records are rejected and give no measurement") {
   const auto refusal = [](const std::string& step, const std::string& cuda = "false") {
     Stage stage;
-    const CommandResult result =
+    const MeasuredTrainingCommandResult result =
         stage.run("train 10 0 1 2; sed -i 's/\"cuda\": false/\"cuda\": " + cuda +
                   "/' $MEMTUNE_ATTACH/10.jsonl; echo '{\"record\": \"step\", \"step\": 3, " +
                   "\"phase\": \"measured\", \"loss\": [1], " + step + "}' >>$MEMTUNE_ATTACH/10.jsonl; finished 10");
@@ -121,14 +122,14 @@ TEST_CASE("implausible records are rejected and give no measurement") {
 TEST_CASE("the memory of a device in the settings limits the plausible peaks") {
   Stage stage;
   stage.settings.device_bytes = 999;
-  const CommandResult result =
+  const MeasuredTrainingCommandResult result =
       stage.run("train 10 0 1 7; sed -i 's/\"cuda\": false/\"cuda\": true/' $MEMTUNE_ATTACH/10.jsonl; finished 10");
   CHECK(result.row.measurement.reason ==
         "its records are not plausible: step 1 has a peak of 1.95 KiB, and there are 999 B on a device");
 }
 
 TEST_CASE("figures of several ranks are those of the slowest step and the highest peak") {
-  const CommandResult result = Stage().run("train 10 1 2 7; train 11 0 2 7; finished 10; finished 11");
+  const MeasuredTrainingCommandResult result = Stage().run("train 10 1 2 7; train 11 0 2 7; finished 10; finished 11");
   const result::TrialMeasurement& m = result.row.measurement;
   CHECK(m.outcome == TrialOutcome::ok);
   CHECK(m.step_ms.samples == std::vector<double>{4, 5, 6, 7, 8});
@@ -140,13 +141,13 @@ TEST_CASE("figures of several ranks are those of the slowest step and the highes
 }
 
 TEST_CASE("a failed rank fails the command even if other ranks succeeded") {
-  const CommandResult result = Stage().run("train 10 0 2 7; finished 10; train 11 1 2 3; exit 1");
+  const MeasuredTrainingCommandResult result = Stage().run("train 10 0 2 7; finished 10; train 11 1 2 3; exit 1");
   CHECK(result.row.measurement.outcome == TrialOutcome::error);
   CHECK(result.row.measurement.reason.starts_with("ended with exit code 1 and no result after step 3 of 7"));
 }
 
 TEST_CASE("a failure after the measured steps is a note and the measurements stay") {
-  const CommandResult result = Stage().run(
+  const MeasuredTrainingCommandResult result = Stage().run(
       "train 10 0 1 7; printf '%s\\n' '{\"record\": \"exception\", \"type\": \"KeyError\", \"text\": \"x\"}' "
       ">>$MEMTUNE_ATTACH/10.jsonl; exit 3");
   CHECK(result.row.measurement.outcome == TrialOutcome::ok);
@@ -159,7 +160,7 @@ TEST_CASE("an exception is the reason and one for lack of memory has its own out
     return Stage().run("train 10 0 1 3; printf '%s\\n' '{\"record\": \"exception\", \"type\": \"" + type +
                        "\", \"text\": \"" + text + "\"}' >>$MEMTUNE_ATTACH/10.jsonl; exit 1");
   };
-  const CommandResult error = outcome("ValueError", "no such key\\nsecond line");
+  const MeasuredTrainingCommandResult error = outcome("ValueError", "no such key\\nsecond line");
   CHECK(error.row.measurement.outcome == TrialOutcome::error);
   CHECK(error.row.measurement.reason == "ValueError: no such key (after step 3 of 7)");
   CHECK(outcome("OutOfMemoryError", "CUDA out of memory.").row.measurement.outcome == TrialOutcome::device_oom);
@@ -197,8 +198,9 @@ TEST_CASE("an out-of-memory message of PyTorch is kept whole and other long mess
 
 TEST_CASE("out of memory in a process without records is reported from the log despite lines of a launcher") {
   const std::string text = test::out_of_memory_text();
-  const CommandResult result = Stage().run("printf '%s\\n' 'torch.OutOfMemoryError: " + text +
-                                           "' 'E1126 worker 0 failed' '====' 'closing the agent'; exit 1");
+  const MeasuredTrainingCommandResult result =
+      Stage().run("printf '%s\\n' 'torch.OutOfMemoryError: " + text +
+                  "' 'E1126 worker 0 failed' '====' 'closing the agent'; exit 1");
   CHECK(result.row.measurement.outcome == TrialOutcome::device_oom);
   CHECK(result.row.measurement.reason.find("torch.OutOfMemoryError: " + text + " | closing the agent") !=
         std::string::npos);
@@ -209,7 +211,7 @@ TEST_CASE("a worker's traceback is reported by its last line and a helper's exce
       "printf '%s\\n' '{\"record\": \"exception\", \"type\": \"ProcessRaisedException\", \"text\": \""
       "-- Process 1 terminated\\n\\nTraceback (most recent call last):\\n f()\\nKeyError: 3\\n\"}' "
       ">>$MEMTUNE_ATTACH/9.jsonl; ";
-  const CommandResult failed = Stage().run("train 10 0 1 3; " + raised + "exit 1");
+  const MeasuredTrainingCommandResult failed = Stage().run("train 10 0 1 3; " + raised + "exit 1");
   CHECK(failed.row.measurement.reason == "ProcessRaisedException: KeyError: 3 (after step 3 of 7)");
   CHECK(Stage().run("train 10 0 1 4; " + raised).row.measurement.outcome == TrialOutcome::ok);
   CHECK(Stage().run(raised).row.measurement.reason.starts_with("ProcessRaisedException: KeyError: 3"));
@@ -220,13 +222,13 @@ TEST_CASE("if several ranks raise exceptions the first one is the reason") {
     return "echo '{\"record\": \"exception\", \"time_s\": " + std::to_string(time_s) +
            ", \"type\": \"E\", \"text\": \"" + text + "\"}' >>$MEMTUNE_ATTACH/" + std::to_string(pid) + ".jsonl; ";
   };
-  const CommandResult result = Stage().run("train 10 0 2 3; train 11 1 2 3; " + exception(10, 7, "peer is gone") +
-                                           exception(11, 6, "unwell") + "exit 1");
+  const MeasuredTrainingCommandResult result = Stage().run(
+      "train 10 0 2 3; train 11 1 2 3; " + exception(10, 7, "peer is gone") + exception(11, 6, "unwell") + "exit 1");
   CHECK(result.row.measurement.reason == "E: unwell (after step 3 of 7)");
 }
 
 TEST_CASE("a signal in a launcher's message is the outcome") {
-  const CommandResult result = Stage().run(
+  const MeasuredTrainingCommandResult result = Stage().run(
       "train 10 0 2 3; printf '%s\\n' '{\"record\": \"exception\", \"type\": \"ChildFailedError\", \"text\": "
       "\"\\n====\\ntrain.py FAILED\\n traceback : Signal 11 (SIGSEGV) received by PID 7\"}' >>$MEMTUNE_ATTACH/9.jsonl; "
       "exit 1");
@@ -236,12 +238,12 @@ TEST_CASE("a signal in a launcher's message is the outcome") {
 }
 
 TEST_CASE("a failed command reports exit code or signal and step and log tail") {
-  const CommandResult fails = Stage().run("echo something is rotten; exit 3");
+  const MeasuredTrainingCommandResult fails = Stage().run("echo something is rotten; exit 3");
   CHECK(fails.row.measurement.outcome == TrialOutcome::error);
   CHECK(fails.row.measurement.reason ==
         "ended with exit code 3 and no result before its first optimizer step; last lines of its log: something is "
         "rotten");
-  const CommandResult crashes = Stage().run("train 10 0 1 1; kill -SEGV $$");
+  const MeasuredTrainingCommandResult crashes = Stage().run("train 10 0 1 1; kill -SEGV $$");
   CHECK(crashes.row.measurement.outcome == TrialOutcome::crash);
   CHECK(crashes.row.measurement.reason.starts_with("SIGSEGV (Segmentation fault) after step 1 of 7"));
   const TrialOutcome killed = Stage().run("kill -KILL $$").row.measurement.outcome;
@@ -254,11 +256,11 @@ TEST_CASE("a command that ends early and one that never trained have different r
   CHECK(Stage()
             .run(">$MEMTUNE_ATTACH/python; >$MEMTUNE_ATTACH/torch")
             .row.measurement.reason.find("no optimizer of torch.optim took a step") != std::string::npos);
-  const CommandResult early = Stage().run("train 10 0 1 4");
+  const MeasuredTrainingCommandResult early = Stage().run("train 10 0 1 4");
   CHECK(early.row.measurement.outcome == TrialOutcome::ok);
   CHECK(early.row.measurement.step_ms.samples == std::vector<double>{3, 4});
   CHECK(has_note(early, "it ended by itself after 2 of 5 measured steps"));
-  const CommandResult warm = Stage().run("train 10 0 1 2");
+  const MeasuredTrainingCommandResult warm = Stage().run("train 10 0 1 2");
   CHECK(warm.row.measurement.outcome == TrialOutcome::error);
   CHECK(warm.row.measurement.reason == "it ended by itself (exit code 0) after step 2 of 7");
 }
@@ -266,7 +268,7 @@ TEST_CASE("a command that ends early and one that never trained have different r
 TEST_CASE("a loss that is not a number has the outcome nan") {
   const std::string step =
       R"(echo '{"record": "step", "step": 8, "phase": "measured", "ms": 1, "loss": [null]}' >>$MEMTUNE_ATTACH/10.jsonl; )";
-  const CommandResult result = Stage().run("train 10 0 1 7; " + step + "finished 10");
+  const MeasuredTrainingCommandResult result = Stage().run("train 10 0 1 7; " + step + "finished 10");
   CHECK(result.row.measurement.outcome == TrialOutcome::nan);
   CHECK(result.row.measurement.reason == "the loss of step 8 is not a number");
 }
@@ -275,7 +277,7 @@ TEST_CASE("a command that hangs is killed with all descendants even if they igno
   Stage stage;
   stage.settings.limit = 2500ms;
   const auto began = Clock::now();
-  const CommandResult result = stage.run(
+  const MeasuredTrainingCommandResult result = stage.run(
       "trap '' TERM; setsid sh -c 'trap \"\" TERM; echo $$ >$0/orphan; while :; do sleep 1; done' $1 & "
       "(sh -c 'echo $$ >$0/child; exec sleep 100' $1 &) ; while [ ! -s $1/orphan ] || [ ! -s $1/child ]; do :; done; "
       "train 10 0 1 3; while :; do sleep 1; done");
@@ -293,17 +295,17 @@ TEST_CASE("the limit is for the time without a step") {
       "\"measured\", \"ms\": 5, \"loss\": [1.5]}' >>$MEMTUNE_ATTACH/10.jsonl; done; finished 10";
   Stage steady;
   steady.settings.limit = 1500ms;  // all steps take 2 s
-  const CommandResult all = steady.run(slow);
+  const MeasuredTrainingCommandResult all = steady.run(slow);
   CHECK(all.row.measurement.outcome == TrialOutcome::ok);
   CHECK(all.row.measurement.step_ms.samples.size() == 5);
   Stage whole;
   whole.settings.whole_limit = 1300ms;
-  const CommandResult part = whole.run(slow);
+  const MeasuredTrainingCommandResult part = whole.run(slow);
   CHECK(part.row.measurement.outcome == TrialOutcome::ok);
   CHECK(has_note(part, "it was stopped at its limit of 1.3 s, after "));
   Stage none;
   none.settings.limit = 500ms;
-  const CommandResult warm = none.run("train 10 0 1 2; exec sleep 100");
+  const MeasuredTrainingCommandResult warm = none.run("train 10 0 1 2; exec sleep 100");
   CHECK(warm.row.measurement.outcome == TrialOutcome::timeout);
   CHECK(warm.row.measurement.reason == "no step within 0.5 s, after step 2 of 7");
   Stage end;
@@ -314,7 +316,8 @@ TEST_CASE("the limit is for the time without a step") {
 
 TEST_CASE("a command that does not end after its steps is killed and its measurements stay") {
   Stage stage;
-  const CommandResult result = stage.run("trap '' TERM; train 10 0 1 7; finished 10; while :; do sleep 1; done");
+  const MeasuredTrainingCommandResult result =
+      stage.run("trap '' TERM; train 10 0 1 7; finished 10; while :; do sleep 1; done");
   CHECK(result.row.measurement.outcome == TrialOutcome::ok);
   CHECK(result.row.measurement.step_ms.samples.size() == 5);
   CHECK(has_note(result, "it did not exit after its steps and was stopped"));
@@ -322,7 +325,7 @@ TEST_CASE("a command that does not end after its steps is killed and its measure
 
 TEST_CASE("processes that a command leaves behind are killed when it ends") {
   Stage stage;
-  const CommandResult result = stage.run(
+  const MeasuredTrainingCommandResult result = stage.run(
       "setsid sh -c 'echo $$ >$0/left; exec sleep 100' $1 & while [ ! -s $1/left ]; do :; done; "
       "train 10 0 1 7; finished 10");
   CHECK(result.row.measurement.outcome == TrialOutcome::ok);
@@ -331,7 +334,8 @@ TEST_CASE("processes that a command leaves behind are killed when it ends") {
 
 TEST_CASE("gigabytes of output are truncated in the log") {
   Stage stage;
-  const CommandResult result = stage.run("train 10 0 1 7; yes | head -c 300000000; echo the end; finished 10");
+  const MeasuredTrainingCommandResult result =
+      stage.run("train 10 0 1 7; yes | head -c 300000000; echo the end; finished 10");
   CHECK(result.row.measurement.outcome == TrialOutcome::ok);
   CHECK(std::filesystem::file_size(stage.folder.path / "log.txt") < 10'000'000);
   CHECK(stage.log().ends_with("the end\n"));
@@ -356,7 +360,7 @@ TEST_CASE("a signal to this process ends the command with the outcome interrupte
   Stage stage;
   const process::InterruptScope interrupts;
   ::raise(SIGTERM);
-  const CommandResult result = stage.run("train 10 0 1 3; sleep 100");
+  const MeasuredTrainingCommandResult result = stage.run("train 10 0 1 3; sleep 100");
   CHECK(result.row.measurement.outcome == TrialOutcome::interrupted);
   CHECK(result.row.measurement.reason.starts_with("stopped "));
 }

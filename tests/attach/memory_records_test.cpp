@@ -30,7 +30,7 @@ constexpr const char* kTrace =
 
 struct Measured {
   test::ScratchFolder folder;
-  CommandResult result;
+  MeasuredTrainingCommandResult result;
 
   explicit Measured(const std::string& memory, const std::string& paths = "activations;a.py:1:f 450\nnonsense\n") {
     CommandSettings settings;

@@ -66,8 +66,8 @@ TEST_CASE("held bytes are freed with the last consumer and not before") {
   at::Tensor tensor = at::ones({4});
   const auto value = value_of(tensor);
   CHECK(value->state() == State::unretained);
-  SavedStorageLease saved(value, SavedStorageLease::ConsumerKind::backward);
-  SavedStorageLease rerun(value, SavedStorageLease::ConsumerKind::rerun);
+  SavedStorageConsumerReference saved(value, SavedStorageConsumerReference::ConsumerKind::backward);
+  SavedStorageConsumerReference rerun(value, SavedStorageConsumerReference::ConsumerKind::rerun);
   value->hold(tensor.storage());
   tensor.reset();
   saved.end();
@@ -81,15 +81,15 @@ TEST_CASE("held bytes are freed with the last consumer and not before") {
 
 TEST_CASE("a consumer handle counts once however often it is moved or ended") {
   const auto value = value_of(at::ones({4}));
-  SavedStorageLease first(value, SavedStorageLease::ConsumerKind::backward);
-  SavedStorageLease second(std::move(first));
+  SavedStorageConsumerReference first(value, SavedStorageConsumerReference::ConsumerKind::backward);
+  SavedStorageConsumerReference second(std::move(first));
   CHECK_FALSE(first);  // NOLINT(bugprone-use-after-move): that is what is tested
-  SavedStorageLease third(value, SavedStorageLease::ConsumerKind::rerun);
+  SavedStorageConsumerReference third(value, SavedStorageConsumerReference::ConsumerKind::rerun);
   third = std::move(second);  // the consumer that it was before ends
   third.end();
   third.end();
   CHECK(third.value() == value);  // still accessible
-  { const SavedStorageLease ended = std::move(third); }
+  { const SavedStorageConsumerReference ended = std::move(third); }
   second = {};
   CHECK_FALSE(value->used());
 }
@@ -97,7 +97,7 @@ TEST_CASE("a consumer handle counts once however often it is moved or ended") {
 TEST_CASE("a consumer handle that an exception destroys is not counted") {
   const auto value = value_of(at::ones({4}));
   const auto fails = [&] {
-    const SavedStorageLease use(value, SavedStorageLease::ConsumerKind::backward);
+    const SavedStorageConsumerReference use(value, SavedStorageConsumerReference::ConsumerKind::backward);
     throw std::runtime_error("no room");
   };
   CHECK_THROWS_WITH(fails(), "no room");
@@ -108,7 +108,7 @@ TEST_CASE("an offloaded storage is reloaded once and its copy is notified before
   at::Tensor tensor = at::ones({4});
   const auto value = value_of(tensor);
   bool there = false;
-  SavedStorageLease use(value, SavedStorageLease::ConsumerKind::backward);
+  SavedStorageConsumerReference use(value, SavedStorageConsumerReference::ConsumerKind::backward);
   const auto offloaded = std::make_shared<Elsewhere>(at::full({4}, 2.0F), there);
   Elsewhere& trip = *offloaded;
   value->start_offload(offloaded);
@@ -126,7 +126,7 @@ TEST_CASE("the last consumer frees the offloaded copy even if it was never reloa
   const auto value = value_of(tensor);
   bool there = false;
   {
-    const SavedStorageLease use(value, SavedStorageLease::ConsumerKind::backward);
+    const SavedStorageConsumerReference use(value, SavedStorageConsumerReference::ConsumerKind::backward);
     value->start_offload(std::make_shared<Elsewhere>(tensor, there));
     CHECK(there);
   }
@@ -143,7 +143,7 @@ TEST_CASE("a dropped storage is recomputed and held for its consumers and droppe
   CHECK(holds(value->bytes(), 1));  // the step still holds it
   tensor.reset();
   {
-    const SavedStorageLease use(value, SavedStorageLease::ConsumerKind::backward);
+    const SavedStorageConsumerReference use(value, SavedStorageConsumerReference::ConsumerKind::backward);
     CHECK(holds(value->bytes(), 7));
     CHECK(holds(value->bytes(), 7));
     CHECK(value->state() == State::held);
@@ -153,16 +153,16 @@ TEST_CASE("a dropped storage is recomputed and held for its consumers and droppe
 }
 
 TEST_CASE("before an overwrite bytes are copied for recomputation but not for backward") {
-  for (const SavedStorageLease::ConsumerKind by :
-       {SavedStorageLease::ConsumerKind::backward, SavedStorageLease::ConsumerKind::rerun}) {
+  for (const SavedStorageConsumerReference::ConsumerKind by :
+       {SavedStorageConsumerReference::ConsumerKind::backward, SavedStorageConsumerReference::ConsumerKind::rerun}) {
     at::Tensor tensor = at::ones({4});
     const auto value = value_of(tensor);
-    const SavedStorageLease use(value, by);
+    const SavedStorageConsumerReference use(value, by);
     value->hold(tensor.storage());
     value->before_overwrite();
     tensor.fill_(9);
     value->overwritten();
-    CHECK(holds(value->bytes(), by == SavedStorageLease::ConsumerKind::rerun ? 1.0F : 9.0F));
+    CHECK(holds(value->bytes(), by == SavedStorageConsumerReference::ConsumerKind::rerun ? 1.0F : 9.0F));
   }
 }
 

@@ -14,16 +14,16 @@ namespace {
 
 using Form = RecordedOpArgument::Form;
 using autograd::SavedStorage;
-using autograd::SavedStorageLease;
+using autograd::SavedStorageConsumerReference;
 
 // Every tensor except `parameter` has a saved storage.
 struct Recording {
-  SavedStorageLease use(const at::Tensor& tensor) {
+  SavedStorageConsumerReference use(const at::Tensor& tensor) {
     if (tensor.is_same(parameter)) return {};
     auto& value = values[tensor.storage().unsafeGetStorageImpl()];
     if (!value)
       value = std::make_shared<SavedStorage>(tensor.storage(), SavedStorage::Origin{}, plan::TensorPlacement::keep);
-    SavedStorageLease use(value, SavedStorageLease::ConsumerKind::rerun);
+    SavedStorageConsumerReference use(value, SavedStorageConsumerReference::ConsumerKind::rerun);
     use->hold(tensor.storage());
     return use;
   }
@@ -105,7 +105,7 @@ TEST_CASE("a recorded cast is recomputed as a cast") {
   const auto instance = recording.recorder.record_cast(source, at::kBFloat16, 3,
                                                        [&](const at::Tensor& tensor) { return recording.use(tensor); });
   const auto value = std::make_shared<SavedStorage>(cast.storage(), SavedStorage::Origin{}, instance);
-  const SavedStorageLease use(value, SavedStorageLease::ConsumerKind::backward);
+  const SavedStorageConsumerReference use(value, SavedStorageConsumerReference::ConsumerKind::backward);
   instance->outputs.push_back({value, 0, cast.dtype(), cast.numel()});
   value->overwritten();
   const at::Storage bytes = value->bytes();

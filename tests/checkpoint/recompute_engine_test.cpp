@@ -105,7 +105,8 @@ TEST_CASE("an op that makes another tensor when recomputed is an error and not a
   instance->op = &op;
   at::Tensor first = at::ones({2}, options);
   auto value = std::make_shared<autograd::SavedStorage>(first.storage(), autograd::SavedStorage::Origin{}, instance);
-  const autograd::SavedStorageLease use(value, autograd::SavedStorageLease::ConsumerKind::backward);
+  const autograd::SavedStorageConsumerReference use(value,
+                                                    autograd::SavedStorageConsumerReference::ConsumerKind::backward);
   instance->outputs.push_back({value, 0, first.dtype(), first.numel()});
   first.reset();
   CHECK_THROWS_WITH_AS(value->bytes(), "running test::grows again returned a different tensor", Error);

@@ -15,7 +15,7 @@ namespace memtune::test {
 struct PaperRun : Workspace {
   explicit PaperRun(const std::string& device = "", const std::string& model = "paper.pt", double samples = 0) {
     const sweep::RunDirectory run(folder.path / "memtune-run");
-    sweep::SweepSettingsAndTrialList record;
+    sweep::SweepJsonSettingsFactsAndTrials record;
     record.model = model;
     record.facts.program = decoder(6);
     plan::RecordedStepCosts costs = step_of(record.facts.program, decoder_ms(record.facts.program));

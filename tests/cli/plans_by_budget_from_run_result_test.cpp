@@ -55,7 +55,7 @@ TEST_CASE("plans from engines that never ran on a GPU say so") {
   const PaperRun place;
   const sweep::RunDirectory run(place.folder.path / "memtune-run");
   for (const bool untested : {false, true}) {
-    sweep::SweepSettingsAndTrialList record = run.read_record();
+    sweep::SweepJsonSettingsFactsAndTrials record = run.read_record();
     record.request.training.device = "cuda:0";
     record.origin.torch = untested ? "2.15.0" : "2.11.0";
     run.write_record(record);

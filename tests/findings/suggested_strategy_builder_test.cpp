@@ -13,7 +13,7 @@ namespace memtune::tunables_test {
 
 using namespace memtune;
 using namespace memtune::test;
-using findings::FindingAdvice;
+using findings::AdviceTextAndAlternativeStrategy;
 using findings::SuggestedStrategyBuilder;
 using plan::Strategy;
 
@@ -48,7 +48,7 @@ int64_t moved(const Plan& plan) {
 }
 
 // The plan of the advised strategy. Checks that the strategy is canonical and differs from the present one.
-Plan followed(const FindingAdvice& advice, const std::string& strategy) {
+Plan followed(const AdviceTextAndAlternativeStrategy& advice, const std::string& strategy) {
   CAPTURE(strategy);
   CAPTURE(advice.text);
   CHECK(advice.alternative_strategy != "");
@@ -110,7 +110,7 @@ TEST_CASE("deeper prefetch and larger stash raise their settings or move copies 
       CHECK(deeper.side_stream);
       CHECK(larger.side_stream);
       CHECK(moved(plan_for(knobs_of(strategy).deeper_prefetch().alternative_strategy)) == moved(plan_for(strategy)));
-    } else if (before.schedule == plan::OffloadGranularity::block) {
+    } else if (before.schedule == plan::ActivationOffloadCopyGranularity::block) {
       CHECK(deeper.prefetch_blocks > before.prefetch_blocks);
       CHECK(larger.groups_in_flight > before.groups_in_flight);
     } else {
@@ -122,7 +122,7 @@ TEST_CASE("deeper prefetch and larger stash raise their settings or move copies 
 
 TEST_CASE("pageable memory becomes pinned if the strategy chose it") {
   for (const std::string& strategy : kOffloading) {
-    const FindingAdvice advice = knobs_of(strategy).pinned();
+    const AdviceTextAndAlternativeStrategy advice = knobs_of(strategy).pinned();
     if (plan_for(strategy).transfer.pinned)
       CHECK(advice.text.starts_with("the model copies"));
     else
@@ -160,7 +160,9 @@ TEST_CASE("advice fits the number of blocks") {
 
 TEST_CASE("the advice text has the present setting and the advised one and the whole strategy") {
   const SuggestedStrategyBuilder tunables = knobs_of("checkpoint:cheap+offload:stream,fraction=0.4,keep_last=2");
-  const auto said = [](const FindingAdvice& advice) { return advice.text + " (" + advice.alternative_strategy + ")"; };
+  const auto said = [](const AdviceTextAndAlternativeStrategy& advice) {
+    return advice.text + " (" + advice.alternative_strategy + ")";
+  };
   CHECK(said(tunables.deeper_prefetch()) ==
         "prefetch=1GiB -> prefetch=2GiB (checkpoint:cheap+offload:stream,fraction=0.4,prefetch=2GiB,keep_last=2)");
   CHECK(said(tunables.larger_stash()) ==
@@ -185,7 +187,7 @@ TEST_CASE("advice works for strategies with blanks and with two offload parts") 
         "offload:stream,fraction=0.2,keep_last=2");
   CHECK(knobs_of("offload:stream, fraction=0.4, keep_last = 2").keep_last().alternative_strategy ==
         "offload:stream,fraction=0.4,keep_last=3");
-  const FindingAdvice both =
+  const AdviceTextAndAlternativeStrategy both =
       knobs_of("offload:stream,blocks=0-1,fraction=0.6+offload:stream,blocks=2-").offload_less(0.5);
   CHECK(both.text == "fraction=0.6 -> fraction=0.3 and fraction=1 -> fraction=0.5");
   CHECK(both.alternative_strategy == "offload:stream,fraction=0.3,blocks=0-1+offload:stream,fraction=0.5,blocks=2-");
@@ -208,7 +210,7 @@ TEST_CASE("advice for a handwritten plan names the fields of its file") {
   CHECK(tunables.deeper_prefetch().text ==
         "\"prefetch_bytes\": 1073741824 -> \"prefetch_bytes\": 2147483648 in the plan's \"transfer\"");
   CHECK(tunables.offload_less(0.5).text == "offload fewer activations");
-  const auto followed = [](const FindingAdvice& advice) {
+  const auto followed = [](const AdviceTextAndAlternativeStrategy& advice) {
     CHECK(advice.alternative_strategy == "");
     const size_t begin = advice.text.find("-> ") + 3, end = advice.text.find(" in the plan's \"transfer\"");
     plan::TransferSettings transfer;
@@ -219,7 +221,7 @@ TEST_CASE("advice for a handwritten plan names the fields of its file") {
   CHECK(followed(tunables.larger_stash()).stash_bytes == 2 * plan.transfer.stash_bytes);
   CHECK(followed(tunables.keep_small(4 << 20)).min_bytes == 4 << 20);
   CHECK(followed(tunables.pinned()).pinned);
-  plan.transfer.schedule = plan::OffloadGranularity::block;
+  plan.transfer.schedule = plan::ActivationOffloadCopyGranularity::block;
   CHECK(followed(tunables.deeper_prefetch()).prefetch_blocks == 2);
   CHECK(followed(tunables.larger_stash()).groups_in_flight == 2);
 }

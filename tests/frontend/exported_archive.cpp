@@ -118,7 +118,7 @@ class ArchiveWriter {
   }
 
   std::string modules(int region) const {
-    const program::ModuleCallRegion& one = program_.regions[region];
+    const program::ModuleCallTreeNode& one = program_.regions[region];
     const std::string own =
         join(std::vector<std::string>{"key" + std::to_string(region), one.path, "some.where." + one.type}, ",");
     if (one.parent < 0) return own;

@@ -69,7 +69,8 @@ TEST_CASE("all linear layers of a config except the head are quantized under bit
   const Folder folder;
   const Program plain = folder.lowered(""), program = folder.lowered("4bit");
   const std::string name = "model.layers.1.mlp.up_proj.weight";
-  const quantized::Nf4Weight expected = quantized::pack_nf4(parameter(plain, name), quantized::AbsmaxFormat::quantized);
+  const quantized::Nf4Weight expected =
+      quantized::pack_nf4(parameter(plain, name), quantized::Nf4AbsmaxScaleEncoding::quantized);
   CHECK(at::equal(parameter(program, name), expected.bytes));
   CHECK(at::equal(parameter(program, name + ".absmax"), expected.largest));
   CHECK(at::equal(parameter(program, name + ".nested_absmax"), expected.largest_of_largest));
@@ -121,7 +122,8 @@ TEST_CASE("transposed layers of gpt2 are transposed back before they are quantiz
   const at::Tensor weight = parameter(plain, name).t();
   CHECK(at::equal(parameter(folder.lowered("8bit"), name), quantized::pack_int8(weight).numbers));
   const Program program = folder.lowered("4bit");
-  CHECK(at::equal(parameter(program, name), quantized::pack_nf4(weight, quantized::AbsmaxFormat::quantized).bytes));
+  CHECK(at::equal(parameter(program, name),
+                  quantized::pack_nf4(weight, quantized::Nf4AbsmaxScaleEncoding::quantized).bytes));
   CHECK(count(program, "memtune::linear_4bit") == 2 * 4);
 }
 
@@ -129,7 +131,7 @@ TEST_CASE("a TorchScript layer that runs twice is quantized once and its whole w
   const torch::jit::Module module =
       linear_module("def forward(self, x):\n    return self.head.forward(self.fc.forward(self.fc.forward(x)))\n");
   const at::Tensor weight = module.attr("fc").toModule().attr("weight").toTensor();
-  const auto packed = quantized::pack_nf4(weight, quantized::AbsmaxFormat::plain);
+  const auto packed = quantized::pack_nf4(weight, quantized::Nf4AbsmaxScaleEncoding::plain);
   Program program = lower_module(module, c10::kCPU);
   quantize(program, "4bit-single");
   CHECK(count(program, "memtune::linear_4bit") == 2);

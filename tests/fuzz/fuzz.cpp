@@ -497,7 +497,7 @@ void read_records(const std::string& input) {
   settings.folder = folder().path();
   const bool ended = input.size() % 2 == 0;
   attach::CommandExit ending;
-  ending.stop = ended ? attach::StopReason::none : attach::StopReason::no_step;
+  ending.stop = ended ? attach::CommandKillReason::none : attach::CommandKillReason::no_step;
   if (ended) ending.status = 0;
   ending.wall = std::chrono::seconds(60);
   report::Report report;

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/base/device/cuda_kernels.h"
-#include "core/base/device/device_memory_hash.h"
+#include "core/base/device/device_memory_hash_value.h"
 #include "core/base/device/torch/make_device.h"
 #include "core/base/device/torch/torch_device.h"
 #include "core/measure/trial/reference.h"
@@ -45,7 +45,7 @@ Hash on_host(const at::Tensor& bytes) {
   std::memcpy(words.data(), here.const_data_ptr(), here.nbytes());
   Hash sums = {};
   for (size_t i = 0; i < words.size(); ++i) {
-    const device::DeviceMemoryHash mixed = device::mixed_word(words[i], i);
+    const device::DeviceMemoryHashValue mixed = device::mixed_word(words[i], i);
     sums[0] += mixed.first;
     sums[1] += mixed.second;
   }
@@ -107,7 +107,7 @@ TEST_CASE("gradients on a GPU are compared there and differences are found") {
     CHECK(writer.noise().equal);
     writer.finish();
   }
-  for (const plan::ReferenceGradientMetadata& entry : plan::read_reference(file).gradients)
+  for (const plan::ReferenceGradientFileEntry& entry : plan::read_reference(file).gradients)
     CHECK(entry.device_hash.size() == 32);
   const auto compared = [&](const NamedParameters& found) {
     return trial::compare_with_reference(file, 0.5, found).gradients;

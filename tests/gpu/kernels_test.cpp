@@ -115,7 +115,7 @@ TEST_CASE("NF4 unpacks to the same bits as the operators and the CPU for every s
   if (!device::cuda_kernels()) MEMTUNE_SKIP(kNoKernels);
   at::manual_seed(1);
   for (const int64_t size : kSizes)
-    for (const auto magnitudes : {AbsmaxFormat::plain, AbsmaxFormat::quantized}) {
+    for (const auto magnitudes : {Nf4AbsmaxScaleEncoding::plain, Nf4AbsmaxScaleEncoding::quantized}) {
       const at::Tensor weight = drawn(size, at::kFloat, 0.02);
       weight.slice(0, 0, size / 3).mul_(50);
       weight.slice(0, size / 2, size / 2 + 64).zero_();
@@ -136,7 +136,7 @@ TEST_CASE("NF4 unpacks to the same bits as the operators and the CPU for every s
 
 TEST_CASE("unpacking NF4 allocates only its result") {
   if (!device::cuda_kernels()) MEMTUNE_SKIP(kNoKernels);
-  for (const auto magnitudes : {AbsmaxFormat::plain, AbsmaxFormat::quantized}) {
+  for (const auto magnitudes : {Nf4AbsmaxScaleEncoding::plain, Nf4AbsmaxScaleEncoding::quantized}) {
     const Nf4Weight packed = pack_nf4(drawn(4096 * 1024, at::kFloat), magnitudes);
     for (const at::ScalarType type : kTypes) {
       unpack_nf4(packed, {4096, 1024}, type);  // the first call builds the table of magnitudes
@@ -150,7 +150,7 @@ TEST_CASE("unpacking NF4 allocates only its result") {
 TEST_CASE("NF4 unpacking runs after the queued work of the current stream") {
   if (!device::cuda_kernels()) MEMTUNE_SKIP(kNoKernels);
   const at::Tensor weight = drawn(1 << 22, at::kFloat);
-  const Nf4Weight packed = pack_nf4(weight, AbsmaxFormat::plain);
+  const Nf4Weight packed = pack_nf4(weight, Nf4AbsmaxScaleEncoding::plain);
   const at::Tensor expected = unpack_nf4_by_operators(packed, {1 << 22}, at::kBFloat16);
   const at::Tensor bytes = packed.bytes.clone();
   device::make_device("cuda")->synchronize();

@@ -87,7 +87,7 @@ TEST_CASE("owners hold no more than is allocated and the plan has one row for ea
   std::vector<int64_t> held(trace.owners.size(), 0);
   size_t next = 0;
   for (size_t i = 0; i < trace.memory.size(); ++i) {
-    const trace::MemorySample& sample = trace.memory[i];
+    const trace::AllocatedBytesSample& sample = trace.memory[i];
     // Owners are known at the end of each nanosecond. Only its last sample is comparable.
     if (i + 1 < trace.memory.size() && trace.memory[i + 1].time_ns == sample.time_ns) continue;
     for (; next < trace.owned.size() && trace.owned[next].time_ns <= sample.time_ns; ++next)

@@ -95,7 +95,7 @@ class MadeUpRun {
 
  private:
   sweep::RunDirectory run_;
-  sweep::SweepSettingsAndTrialList record_;
+  sweep::SweepJsonSettingsFactsAndTrials record_;
 };
 
 // Trials in ranking order: none (100 ms, 8 GiB), offload:stream (110 ms, 4 GiB, its copy 10 ms late), checkpoint:full

@@ -62,8 +62,9 @@ inline trace::Trace small_trace(int steps = 2) {
     for (const int64_t gib : {2, 3, 4, 6, 5, 3})
       trace.memory.push_back({at + (gib == 6 ? 5 : gib) * kMs, (gib << 30) + (gib == 6 ? step : 0)});
   }
-  std::stable_sort(trace.memory.begin(), trace.memory.end(),
-                   [](const trace::MemorySample& a, const trace::MemorySample& b) { return a.time_ns < b.time_ns; });
+  std::stable_sort(
+      trace.memory.begin(), trace.memory.end(),
+      [](const trace::AllocatedBytesSample& a, const trace::AllocatedBytesSample& b) { return a.time_ns < b.time_ns; });
   return trace;
 }
 

@@ -17,7 +17,8 @@ using namespace memtune;
 
 using Tensors = std::map<std::string, at::Tensor>;
 
-static Tensors packed_4bit(const std::map<std::string, at::Tensor>& weights, quantized::AbsmaxFormat magnitudes) {
+static Tensors packed_4bit(const std::map<std::string, at::Tensor>& weights,
+                           quantized::Nf4AbsmaxScaleEncoding magnitudes) {
   Tensors tensors;
   for (const auto& [name, weight] : weights) {
     const quantized::Nf4Weight packed = quantized::pack_nf4(weight, magnitudes);
@@ -53,8 +54,8 @@ int main(int /*argc*/, char** argv) try {
   for (const auto& [name, weight] : frontend::read_safetensors(argv[2])) weights[name] = weight;
   const Tensors tensors = load_in == "8bit"
                               ? packed_8bit(weights)
-                              : packed_4bit(weights, load_in == "4bit" ? quantized::AbsmaxFormat::quantized
-                                                                       : quantized::AbsmaxFormat::plain);
+                              : packed_4bit(weights, load_in == "4bit" ? quantized::Nf4AbsmaxScaleEncoding::quantized
+                                                                       : quantized::Nf4AbsmaxScaleEncoding::plain);
   std::vector<safetensors::TensorNameDtypeAndShape> specs;
   for (const auto& [name, tensor] : tensors)
     specs.push_back({name, *frontend::dtype_of(tensor.scalar_type()), tensor.sizes().vec()});

@@ -12,7 +12,7 @@ namespace memtune::offload::offload_engine_test {
 namespace {
 
 using autograd::SavedStorage;
-using autograd::SavedStorageLease;
+using autograd::SavedStorageConsumerReference;
 using device::StreamKind;
 
 // Streams run only when something waits for them, at the latest moment that is allowed. A copy that nothing waited for
@@ -30,11 +30,11 @@ plan::TransferSettings settings(int64_t stash, int64_t prefetch) {
 }
 
 // Offloads a tensor of 1 KiB whose elements are all `content`. The step then drops it.
-SavedStorageLease sent(ActivationOffloadEngine& offload, float content, at::Tensor* keep = nullptr) {
+SavedStorageConsumerReference sent(ActivationOffloadEngine& offload, float content, at::Tensor* keep = nullptr) {
   at::Tensor tensor = at::full({256}, content);
-  SavedStorageLease use(
+  SavedStorageConsumerReference use(
       std::make_shared<SavedStorage>(tensor.storage(), SavedStorage::Origin{}, plan::TensorPlacement::host),
-      SavedStorageLease::ConsumerKind::backward);
+      SavedStorageConsumerReference::ConsumerKind::backward);
   offload.start_offload(*use);
   if (keep) *keep = tensor;
   return use;
@@ -58,7 +58,7 @@ void learn_reverse(LazyDevice& device, ActivationOffloadEngine& offload, int cou
   device.use = {};
   offload.begin_learning();
   offload.begin_step();
-  std::vector<SavedStorageLease> values;
+  std::vector<SavedStorageConsumerReference> values;
   for (int i = 0; i < count; ++i) values.push_back(sent(offload, 0));
   offload.begin_head();
   offload.end_forward();
@@ -113,7 +113,7 @@ TEST_CASE("two sources may wait while the peak is unknown and later as many as d
   LazyDevice device;
   tier::DiskSpillingActivationHostTier tier(device, 1 << 16, 0, nullptr);
   ActivationOffloadEngine offload(device, settings(/*stash=*/1 << 20, 0), tier);
-  std::vector<SavedStorageLease> values;
+  std::vector<SavedStorageConsumerReference> values;
   const auto start_offload = [&](int count) {
     for (int i = 0; i < count; ++i) values.push_back(sent(offload, static_cast<float>(i)));
   };
@@ -139,7 +139,7 @@ TEST_CASE("offload by tensors makes compute wait for nothing at the end of a blo
   tier::DiskSpillingActivationHostTier tier(device, 1 << 16, 0, nullptr);
   ActivationOffloadEngine offload(device, settings(/*stash=*/1 << 20, 0), tier);
   learn(device, offload, /*peak=*/1 << 20);
-  std::vector<SavedStorageLease> values;
+  std::vector<SavedStorageConsumerReference> values;
   for (int block = 0; block < 4; ++block) {
     values.push_back(sent(offload, static_cast<float>(block)));
     offload.end_block();
@@ -151,12 +151,12 @@ TEST_CASE("offload by blocks copies at the end of a block and keeps the sources 
   LazyDevice device;
   tier::DiskSpillingActivationHostTier tier(device, 1 << 16, 0, nullptr);
   auto grouped = settings(1 << 20, 0);
-  grouped.schedule = plan::OffloadGranularity::block;
+  grouped.schedule = plan::ActivationOffloadCopyGranularity::block;
   grouped.groups_in_flight = 1;
   grouped.prefetch_blocks = 1;
   ActivationOffloadEngine offload(device, grouped, tier);
   learn_reverse(device, offload, 6);
-  std::vector<SavedStorageLease> values;
+  std::vector<SavedStorageConsumerReference> values;
   for (int block = 0; block < 3; ++block) {
     for (int i = 0; i < 2; ++i) values.push_back(sent(offload, static_cast<float>(2 * block + i)));
     CHECK(offload.counters().out_bytes == 2048 * block);
@@ -178,7 +178,7 @@ TEST_CASE("a tensor of an unfinished block is used in place and offloaded before
   LazyDevice device;
   tier::DiskSpillingActivationHostTier tier(device, 1 << 16, 0, nullptr);
   auto grouped = settings(1 << 20, 0);
-  grouped.schedule = plan::OffloadGranularity::block;
+  grouped.schedule = plan::ActivationOffloadCopyGranularity::block;
   ActivationOffloadEngine offload(device, grouped, tier);
   at::Tensor tensor;
   auto used = sent(offload, 1), overwritten = sent(offload, 2, &tensor);
@@ -243,7 +243,7 @@ TEST_CASE("sources are released in the same places whether copies have ended or 
       tier::DiskSpillingActivationHostTier tier(device, 1 << 16, 0, nullptr);
       ActivationOffloadEngine offload(device, settings(/*stash=*/3 << 10, 0), tier);
       if (learned) learn_reverse(device, offload, 6);
-      std::vector<SavedStorageLease> values;
+      std::vector<SavedStorageConsumerReference> values;
       std::vector<bool>& here = live.emplace_back();
       for (int i = 0; i < 6; ++i) {
         values.push_back(sent(offload, static_cast<float>(i)));

@@ -16,7 +16,7 @@
 namespace memtune::offload::agreement_test {
 namespace {
 
-using autograd::SavedStorageLease;
+using autograd::SavedStorageConsumerReference;
 using tests::Random;
 
 constexpr double kBytesAUs = 800;
@@ -92,7 +92,7 @@ class Steps {
 
  private:
   struct Value {
-    SavedStorageLease use = {};
+    SavedStorageConsumerReference use = {};
     at::Tensor tensor;  // while the forward holds it
     int op, block;
     int source;                          // simulated, while the forward holds it
@@ -105,11 +105,11 @@ class Steps {
     settings.side_stream = !random.one_in(6);
     settings.stash_bytes = random.of<int64_t>({0, kTensor, 1 << 30});
     settings.prefetch_bytes = random.of<int64_t>({0, kTensor, 1 << 30});
-    if (random.one_in(3)) settings.schedule = plan::OffloadGranularity::block;
+    if (random.one_in(3)) settings.schedule = plan::ActivationOffloadCopyGranularity::block;
     settings.groups_in_flight = random.below(3);
     settings.prefetch_blocks = random.below(3);
     if (random.one_in(2)) return settings;
-    plan::EngineCompatibilityFlags& flags = settings.compatibility;
+    plan::ThirdPartyEngineEmulationFlags& flags = settings.compatibility;
     flags.learns = random.one_in(4);
     flags.prefetch_ops = random.below(2);
     flags.stash_saves = random.of({0, 1, 3});
@@ -182,9 +182,9 @@ class Steps {
       copies().count_checkpoint_input();
     }
     const autograd::SavedStorage::Origin origin{};
-    value.use = SavedStorageLease(
+    value.use = SavedStorageConsumerReference(
         std::make_shared<autograd::SavedStorage>(value.tensor.storage(), origin, plan::TensorPlacement::host),
-        SavedStorageLease::ConsumerKind::backward);
+        SavedStorageConsumerReference::ConsumerKind::backward);
     engine_.start_offload(*value.use, op);
     if (copies().takes(bytes))
       value.transfer = simulated_->copies.start_offload(value.source, bytes, bytes, /*on_disk=*/false, op);

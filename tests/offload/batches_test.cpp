@@ -12,7 +12,7 @@ namespace memtune::offload::batches_test {
 namespace {
 
 using autograd::SavedStorage;
-using autograd::SavedStorageLease;
+using autograd::SavedStorageConsumerReference;
 using device::StreamKind;
 
 constexpr int64_t kBytes = 1024, kFar = 1 << 20;
@@ -46,7 +46,7 @@ struct Engine {
     device.use = {0, 1, 0, 0};
     offload.begin_learning();
     offload.begin_step();
-    std::vector<SavedStorageLease> values = start_offload(16);
+    std::vector<SavedStorageConsumerReference> values = start_offload(16);
     offload.begin_head();
     offload.end_forward();
     for (; !values.empty(); values.pop_back()) {
@@ -59,20 +59,20 @@ struct Engine {
   }
 
   // Offloads a tensor whose elements are all `content`.
-  SavedStorageLease send_one(float content, int64_t bytes = kBytes,
-                             plan::TensorPlacement place = plan::TensorPlacement::host) {
+  SavedStorageConsumerReference send_one(float content, int64_t bytes = kBytes,
+                                         plan::TensorPlacement place = plan::TensorPlacement::host) {
     const at::Tensor tensor = at::full({bytes / 4}, content);
-    SavedStorageLease use(std::make_shared<SavedStorage>(tensor.storage(), SavedStorage::Origin{}, place),
-                          SavedStorageLease::ConsumerKind::backward);
+    SavedStorageConsumerReference use(std::make_shared<SavedStorage>(tensor.storage(), SavedStorage::Origin{}, place),
+                                      SavedStorageConsumerReference::ConsumerKind::backward);
     offload.start_offload(*use);
     return use;
   }
-  std::vector<SavedStorageLease> start_offload(int count) {
-    std::vector<SavedStorageLease> values;
+  std::vector<SavedStorageConsumerReference> start_offload(int count) {
+    std::vector<SavedStorageConsumerReference> values;
     for (int i = 0; i < count; ++i) values.push_back(send_one(static_cast<float>(i)));
     return values;
   }
-  static bool holds(SavedStorageLease& value, float content) {
+  static bool holds(SavedStorageConsumerReference& value, float content) {
     const at::Storage bytes = value->bytes();
     const at::Tensor tensor = at::empty({0}).set_(bytes, 0, {static_cast<int64_t>(bytes.nbytes()) / 4}, {1});
     return tensor.eq(content).all().item<bool>();
@@ -97,10 +97,10 @@ TEST_CASE("small tensors are offloaded when a batch is full") {
 
 TEST_CASE("a large tensor is offloaded at once and alone after the tensors that waited") {
   Engine engine;
-  const SavedStorageLease large = engine.send_one(0, 4 * kBytes);
+  const SavedStorageConsumerReference large = engine.send_one(0, 4 * kBytes);
   CHECK(engine.device.batches == Batches{1});
   const auto small = engine.start_offload(2);
-  const SavedStorageLease other = engine.send_one(0, 8 * kBytes);
+  const SavedStorageConsumerReference other = engine.send_one(0, 8 * kBytes);
   CHECK(engine.device.batches == Batches{1, 2, 1});
 }
 
@@ -164,7 +164,7 @@ TEST_CASE("a batch of prefetches has at most as many tensors as are already pref
   engine.offload.end_block();
   engine.device.use.allocated = kFar;
   engine.offload.make_room(1);  // does not fit: all leave the device
-  for (const SavedStorageLease& value : values) REQUIRE_FALSE(bool(value->live_storage()));
+  for (const SavedStorageConsumerReference& value : values) REQUIRE_FALSE(bool(value->live_storage()));
   engine.device.batches.clear();
   engine.offload.end_forward();
   engine.offload.begin_unpack();
@@ -185,7 +185,7 @@ TEST_CASE("with a recorder each copy is a call of its own and is recorded for it
 
 TEST_CASE("tensors that CPU memory has no room for keep their bytes on the device") {
   Engine engine(kFar, /*host_budget_bytes=*/16 * 4096);  // a lease is a page
-  std::vector<SavedStorageLease> values = engine.start_offload(18);
+  std::vector<SavedStorageConsumerReference> values = engine.start_offload(18);
   CHECK_THROWS_AS(engine.offload.end_block(), OutOfHostMemoryError);
   for (size_t i = 0; i < values.size(); ++i) CHECK(engine.holds(values[i], static_cast<float>(i)));
   values.clear();

@@ -8,21 +8,21 @@ namespace memtune::offload::compatibility_flags_test {
 namespace {
 
 using autograd::SavedStorage;
-using autograd::SavedStorageLease;
+using autograd::SavedStorageConsumerReference;
 
 struct LazyDevice : tests::QueueDevice {
   LazyDevice() : QueueDevice(Compute::caller) {}
 };
 
 struct Engine {
-  explicit Engine(const plan::EngineCompatibilityFlags& compatibility, bool side_stream = true,
-                  plan::OffloadGranularity schedule = plan::OffloadGranularity::value)
+  explicit Engine(const plan::ThirdPartyEngineEmulationFlags& compatibility, bool side_stream = true,
+                  plan::ActivationOffloadCopyGranularity schedule = plan::ActivationOffloadCopyGranularity::value)
       : tier(device, 4096, 0, nullptr), offload(device, settings(compatibility, side_stream, schedule), tier) {
     offload.begin_step();
   }
 
-  static plan::TransferSettings settings(const plan::EngineCompatibilityFlags& compatibility, bool side_stream,
-                                         plan::OffloadGranularity schedule) {
+  static plan::TransferSettings settings(const plan::ThirdPartyEngineEmulationFlags& compatibility, bool side_stream,
+                                         plan::ActivationOffloadCopyGranularity schedule) {
     plan::TransferSettings result;
     result.min_bytes = 0;
     result.side_stream = side_stream;
@@ -34,9 +34,9 @@ struct Engine {
   // Offloads 1 KiB that only the engine holds afterwards.
   void start_offload(int op) {
     const at::Tensor tensor = at::full({256}, static_cast<float>(op));
-    SavedStorageLease use(
+    SavedStorageConsumerReference use(
         std::make_shared<SavedStorage>(tensor.storage(), SavedStorage::Origin{}, plan::TensorPlacement::host),
-        SavedStorageLease::ConsumerKind::backward);
+        SavedStorageConsumerReference::ConsumerKind::backward);
     offload.count_save();
     offload.start_offload(*use, op);
     values.push_back(std::move(use));
@@ -57,11 +57,11 @@ struct Engine {
   LazyDevice device;
   tier::DiskSpillingActivationHostTier tier;
   ActivationOffloadEngine offload;
-  std::vector<SavedStorageLease> values;
+  std::vector<SavedStorageConsumerReference> values;
 };
 
 TEST_CASE("a stash limited by saves ignores bytes and counts tensors that stay only with counts_all") {
-  plan::EngineCompatibilityFlags compatibility{.learns = false, .stash_saves = 5, .counts_all = true};
+  plan::ThirdPartyEngineEmulationFlags compatibility{.learns = false, .stash_saves = 5, .counts_all = true};
   Engine engine(compatibility);
   for (int op = 0; op < 5; ++op) engine.start_offload(op);
   CHECK(engine.sources() == 5);
@@ -144,7 +144,7 @@ TEST_CASE("without prefetch each tensor is reloaded on demand even in a step tha
 }
 
 TEST_CASE("offload by blocks prefetches nothing in the head's backward and then one block ahead") {
-  Engine engine({.learns = false}, /*side_stream=*/true, plan::OffloadGranularity::block);
+  Engine engine({.learns = false}, /*side_stream=*/true, plan::ActivationOffloadCopyGranularity::block);
   for (int block = 0; block < 5; ++block) {  // the last block keeps everything
     engine.offload.begin_block(block);
     if (block < 4) engine.start_offload(block);

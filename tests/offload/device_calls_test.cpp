@@ -9,7 +9,7 @@
 namespace memtune::offload::device_calls_test {
 namespace {
 
-using autograd::SavedStorageLease;
+using autograd::SavedStorageConsumerReference;
 
 constexpr int64_t kBytes = 1024, kFar = 1 << 30;
 constexpr int kValues = 32;
@@ -23,13 +23,13 @@ tests::SimulatedDevice::Calls calls_of_a_step(int64_t batch_bytes, double copy_u
   ActivationOffloadEngine offload(device, settings, tier, batch_bytes);
   const auto step = [&] {
     offload.begin_step();
-    std::vector<SavedStorageLease> values;
+    std::vector<SavedStorageConsumerReference> values;
     for (int i = 0; i < kValues; ++i, device.now_us += 1) {
       offload.make_room(0);
       const at::Tensor tensor = at::empty({kBytes}, at::kByte);
       values.emplace_back(std::make_shared<autograd::SavedStorage>(tensor.storage(), autograd::SavedStorage::Origin{},
                                                                    plan::TensorPlacement::host),
-                          SavedStorageLease::ConsumerKind::backward);
+                          SavedStorageConsumerReference::ConsumerKind::backward);
       offload.start_offload(*values.back());
     }
     device.now_us += kValues * copy_us;  // the head: all copies out have ended

@@ -12,17 +12,17 @@
 namespace memtune::offload::failing_device_test {
 namespace {
 
-using autograd::SavedStorageLease;
+using autograd::SavedStorageConsumerReference;
 using device::StreamKind;
 using tests::FailingDevice;
 
-void step(ActivationOffloadEngine& offload, std::vector<SavedStorageLease>& values) {
+void step(ActivationOffloadEngine& offload, std::vector<SavedStorageConsumerReference>& values) {
   offload.begin_step();
   for (int i = 0; i < 6; ++i) {
     const at::Tensor tensor = at::full({256}, i);
     values.emplace_back(std::make_shared<autograd::SavedStorage>(tensor.storage(), autograd::SavedStorage::Origin{},
                                                                  plan::TensorPlacement::host),
-                        SavedStorageLease::ConsumerKind::backward);
+                        SavedStorageConsumerReference::ConsumerKind::backward);
     offload.start_offload(*values.back());
   }
   offload.begin_head();
@@ -44,7 +44,7 @@ bool strikes(int call, Fails fails, const plan::TransferSettings& settings) {
   {
     CAPTURE(call);
     ActivationOffloadEngine offload(device, settings, tier, /*batch_bytes=*/2048);
-    std::vector<SavedStorageLease> values;  // they outlive the failure, as the graph does
+    std::vector<SavedStorageConsumerReference> values;  // they outlive the failure, as the graph does
     try {
       offload.begin_learning();
       step(offload, values);
@@ -66,7 +66,7 @@ TEST_CASE("a device that fails at any call ends the step with its error and leak
   plan::TransferSettings settings;
   settings.min_bytes = 0;
   SUBCASE("by tensors") {}
-  SUBCASE("by blocks") { settings.schedule = plan::OffloadGranularity::block; }
+  SUBCASE("by blocks") { settings.schedule = plan::ActivationOffloadCopyGranularity::block; }
   SUBCASE("on one stream") { settings.side_stream = false; }
   for (const Fails fails : {Fails::once, Fails::for_good}) {
     int call = 1;

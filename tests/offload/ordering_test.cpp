@@ -12,7 +12,7 @@
 namespace memtune::offload::ordering_test {
 namespace {
 
-using autograd::SavedStorageLease;
+using autograd::SavedStorageConsumerReference;
 using device::StreamKind;
 using tests::QueueDevice;
 using tests::Random;
@@ -67,7 +67,7 @@ class Steps {
 
  private:
   struct Value {
-    SavedStorageLease use;
+    SavedStorageConsumerReference use;
     at::Tensor tensor;  // while the forward holds it
     float content;
   };
@@ -78,7 +78,7 @@ class Steps {
     settings.side_stream = !random.one_in(6);
     settings.stash_bytes = random.of({0, 700, 1 << 20});
     settings.prefetch_bytes = random.of({0, 900, 1 << 20});
-    if (random.one_in(3)) settings.schedule = plan::OffloadGranularity::block;
+    if (random.one_in(3)) settings.schedule = plan::ActivationOffloadCopyGranularity::block;
     settings.groups_in_flight = random.below(3);
     settings.prefetch_blocks = random.below(3);
     return settings;
@@ -105,7 +105,8 @@ class Steps {
       auto value = std::make_shared<autograd::SavedStorage>(tensor.storage(), autograd::SavedStorage::Origin{},
                                                             plan::TensorPlacement::host);
       values_.push_back(
-          {SavedStorageLease(std::move(value), SavedStorageLease::ConsumerKind::backward), tensor, content});
+          {SavedStorageConsumerReference(std::move(value), SavedStorageConsumerReference::ConsumerKind::backward),
+           tensor, content});
       offload_.start_offload(*values_.back().use);
       for (Value& value : values_) forward_goes_on(value);
       if (random_.one_in(3)) offload_.end_block();

@@ -113,7 +113,7 @@ TEST_CASE("transfer settings and saved_min_bytes override those of the strategy 
                         .make_plan(model());
   CHECK(plan.transfer.stash_bytes == 1 << 30);
   CHECK(plan.transfer.prefetch_bytes == 7);
-  CHECK(plan.transfer.schedule == plan::OffloadGranularity::block);
+  CHECK(plan.transfer.schedule == plan::ActivationOffloadCopyGranularity::block);
   CHECK(plan.saved_min_bytes == 9);
   CHECK(file(R"({"version": 1, "strategy": "offload:sync,min=3"})").make_plan(model()).saved_min_bytes == 3);
 }

@@ -117,7 +117,7 @@ TEST_CASE("ms-swift's hooks cover all blocks except the last") {
   CHECK(ops.size() == 2 * kOpsOfBlock);
   CHECK(ops.front() == decoder.first_of_block[0]);
   CHECK(ops.back() == decoder.first_of_block[2] - 1);
-  CHECK(plan.transfer.schedule == plan::OffloadGranularity::block);
+  CHECK(plan.transfer.schedule == plan::ActivationOffloadCopyGranularity::block);
   CHECK_THROWS_AS(planned("offload:swift", Decoder(0).facts), UsageError);
 }
 

@@ -301,13 +301,13 @@ TEST_CASE("host memory is page-locked unless the strategy says otherwise") {
 TEST_CASE("offload:group offloads the values of all blocks but the last by block") {
   const Plan plan = plan_of("offload:group,in_flight=2,prefetch=3,min=1KiB", three_blocks());
   CHECK(placed(plan) == "1-12 host/host");
-  CHECK(plan.transfer.schedule == plan::OffloadGranularity::block);
+  CHECK(plan.transfer.schedule == plan::ActivationOffloadCopyGranularity::block);
   CHECK(plan.transfer.pinned);
   CHECK(plan.transfer.side_stream);
   CHECK(plan.transfer.groups_in_flight == 2);
   CHECK(plan.transfer.prefetch_blocks == 3);
   CHECK(plan.transfer.min_bytes == 1024);
-  CHECK(plan_of("offload:stream", three_blocks()).transfer.schedule == plan::OffloadGranularity::value);
+  CHECK(plan_of("offload:stream", three_blocks()).transfer.schedule == plan::ActivationOffloadCopyGranularity::value);
 }
 
 TEST_CASE("keep_last leaves the values of the last blocks on the device") {

@@ -15,7 +15,7 @@
 
 #include "core/plan/planner/chain_block_option_dynamic_program.h"
 #include "core/plan/planner/chain_time_lower_bound.h"
-#include "core/plan/planner/pruned_chain.h"
+#include "core/plan/planner/pruned_chain_and_later_block_memory.h"
 #include "tests/planner/made_up_chains.h"
 #include "tests/support/samples.h"
 
@@ -141,7 +141,7 @@ TEST_CASE("the label search alone finds the best choice with a disk tier") {
     random.add_disk(chain);
     chain.budget_bytes += least_budget(chain).value_or(0);
     const double least = least_ms(chain);
-    const PrunedChain reduced(chain);
+    const PrunedChainAndLaterBlockMemory reduced(chain);
     if (!std::isfinite(least)) continue;
     const ChainTimeLowerBound bound(reduced);
     constexpr size_t kAll = std::numeric_limits<size_t>::max() / 4;

@@ -10,7 +10,7 @@
 
 #include "core/plan/planner/chain_planning_problem.h"
 #include "core/plan/planner/chain_solver.h"
-#include "core/plan/planner/pruned_chain.h"
+#include "core/plan/planner/pruned_chain_and_later_block_memory.h"
 #include "tests/planner/made_up_chains.h"
 
 namespace memtune::chain_lower_bound_test {
@@ -30,7 +30,7 @@ ChainPlanningProblem random_chain(MadeUpChains& random) {
 }
 
 // Returns the state after each block of a choice.
-std::vector<ChainPrefixState> followed(const PrunedChain& chain, const std::vector<int>& choice) {
+std::vector<ChainPrefixState> followed(const PrunedChainAndLaterBlockMemory& chain, const std::vector<int>& choice) {
   std::vector<ChainPrefixState> states(1);
   for (size_t i = 0; i < choice.size(); ++i)
     states.push_back(follow(chain, states.back(), i, chain.options(i)[static_cast<size_t>(choice[i])]));
@@ -44,7 +44,7 @@ int each_fitting(const Visit& visit) {
   MadeUpChains random(11);
   int fitting = 0;
   for (int one = 0; one < 400; ++one) {
-    const PrunedChain chain(random_chain(random));
+    const PrunedChainAndLaterBlockMemory chain(random_chain(random));
     if (!chain.least_choice()) continue;
     ChainTimeLowerBound bound(chain);
     bound.raise(simulate(chain.chain(), *chain.least_choice()).ms);
@@ -63,8 +63,8 @@ int each_fitting(const Visit& visit) {
 
 TEST_CASE("the prefix states of a choice end at the time that simulate() returns") {
   int waits_for_copies_out = 0;
-  const auto visit = [&](const PrunedChain& chain, const ChainTimeLowerBound&, const std::vector<int>& choice,
-                         double ms) {
+  const auto visit = [&](const PrunedChainAndLaterBlockMemory& chain, const ChainTimeLowerBound&,
+                         const std::vector<int>& choice, double ms) {
     const ChainPrefixState last = followed(chain, choice).back();
     CHECK(ended_ms(last) == doctest::Approx(ms).epsilon(1e-9));
     waits_for_copies_out += last.queue_ms + last.residue_ms > last.back_ms;
@@ -75,8 +75,8 @@ TEST_CASE("the prefix states of a choice end at the time that simulate() returns
 
 TEST_CASE("no choice is faster than the lower bound of any of its prefixes") {
   double nearest = 0;
-  const auto visit = [&](const PrunedChain& chain, const ChainTimeLowerBound& bound, const std::vector<int>& choice,
-                         double ms) {
+  const auto visit = [&](const PrunedChainAndLaterBlockMemory& chain, const ChainTimeLowerBound& bound,
+                         const std::vector<int>& choice, double ms) {
     CHECK(bound.root_ms() <= ms * (1 + 1e-9));
     const std::vector<ChainPrefixState> states = followed(chain, choice);
     for (size_t i = 0; i < states.size(); ++i) {

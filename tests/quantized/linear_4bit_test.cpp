@@ -31,7 +31,7 @@ at::Tensor call(const at::Tensor& input, const Nf4Weight& weight, int64_t rows, 
 TEST_CASE("the 4-bit operator has the result and gradients of a linear layer with the unpacked weight") {
   at::manual_seed(3);
   for (const auto type : {at::kFloat, at::kBFloat16}) {
-    const Nf4Weight packed = pack_nf4(at::randn({48, 64}).to(type), AbsmaxFormat::quantized);
+    const Nf4Weight packed = pack_nf4(at::randn({48, 64}).to(type), Nf4AbsmaxScaleEncoding::quantized);
     const at::Tensor weight = unpack_nf4(packed, {48, 64}, type);
     tests::check_is_linear(at::randn({2, 3, 64}).to(type), weight,
                            [&](const at::Tensor& x, const at::Tensor& bias) { return call(x, packed, 48, 64, bias); });
@@ -39,7 +39,7 @@ TEST_CASE("the 4-bit operator has the result and gradients of a linear layer wit
 }
 
 TEST_CASE("the 4-bit operator saves nothing and adds no node for an input without gradient") {
-  const Nf4Weight packed = pack_nf4(at::randn({8, 64}), AbsmaxFormat::plain);
+  const Nf4Weight packed = pack_nf4(at::randn({8, 64}), Nf4AbsmaxScaleEncoding::plain);
   tests::KeepSaves keep;
   const autograd::SavedTensorHooksScope hooks(&keep);
   CHECK(call(at::randn({2, 64}).requires_grad_(), packed, 8, 64).requires_grad());
@@ -49,7 +49,7 @@ TEST_CASE("the 4-bit operator saves nothing and adds no node for an input withou
 
 TEST_CASE("under autocast the 4-bit operator computes in autocast's dtype and returns its input's dtype") {
   at::manual_seed(4);
-  const Nf4Weight packed = pack_nf4(at::randn({8, 64}), AbsmaxFormat::plain);
+  const Nf4Weight packed = pack_nf4(at::randn({8, 64}), Nf4AbsmaxScaleEncoding::plain);
   const at::Tensor x = at::randn({2, 64}).requires_grad_();
   const ops::AutocastScope autocast(c10::kCPU, {true, at::kBFloat16});
   const at::Tensor y = call(x, packed, 8, 64);

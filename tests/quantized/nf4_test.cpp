@@ -10,7 +10,7 @@ TEST_CASE("packing by operators for other devices gives the same bytes as on the
   at::manual_seed(2);
   for (const auto type : {at::kFloat, at::kBFloat16, at::kHalf})
     for (const auto& shape : std::vector<std::vector<int64_t>>{{4, 64}, {33, 96}, {5, 127}, {1, 1}, {2100, 4096}})
-      for (const auto magnitudes : {AbsmaxFormat::plain, AbsmaxFormat::quantized}) {
+      for (const auto magnitudes : {Nf4AbsmaxScaleEncoding::plain, Nf4AbsmaxScaleEncoding::quantized}) {
         CAPTURE(shape[0]);
         const at::Tensor weight = (at::randn(shape) * 3).to(type);
         const Nf4Weight packed = pack_nf4(weight, magnitudes), other = pack_nf4_by_operators(weight, magnitudes);
@@ -24,17 +24,17 @@ TEST_CASE("packing by operators for other devices gives the same bytes as on the
 
 TEST_CASE("a weight takes half a byte per number plus an eighth of a bit with double quantization") {
   const at::Tensor weight = at::randn({256, 512});
-  const Nf4Weight packed = pack_nf4(weight, AbsmaxFormat::quantized);
+  const Nf4Weight packed = pack_nf4(weight, Nf4AbsmaxScaleEncoding::quantized);
   CHECK(packed.bytes.sizes() == at::IntArrayRef{256 * 512 / 2, 1});
   CHECK(packed.largest.nbytes() == 256 * 512 / 64);
   CHECK(packed.largest_of_largest.nbytes() == 256 * 512 / 64 / 256 * 4);
-  CHECK_FALSE(pack_nf4(weight, AbsmaxFormat::plain).mean.defined());
+  CHECK_FALSE(pack_nf4(weight, Nf4AbsmaxScaleEncoding::plain).mean.defined());
 }
 
 TEST_CASE("numbers of the NF4 code unpack unchanged") {
-  const at::Tensor once = unpack_nf4(pack_nf4(at::randn({4, 64}), AbsmaxFormat::plain), {4, 64}, at::kFloat);
-  CHECK(at::equal(unpack_nf4(pack_nf4(once, AbsmaxFormat::plain), {4, 64}, at::kFloat), once));
-  CHECK(at::equal(unpack_nf4(pack_nf4(at::zeros({2, 64}), AbsmaxFormat::plain), {2, 64}, at::kFloat),
+  const at::Tensor once = unpack_nf4(pack_nf4(at::randn({4, 64}), Nf4AbsmaxScaleEncoding::plain), {4, 64}, at::kFloat);
+  CHECK(at::equal(unpack_nf4(pack_nf4(once, Nf4AbsmaxScaleEncoding::plain), {4, 64}, at::kFloat), once));
+  CHECK(at::equal(unpack_nf4(pack_nf4(at::zeros({2, 64}), Nf4AbsmaxScaleEncoding::plain), {2, 64}, at::kFloat),
                   at::zeros({2, 64})));
 }
 

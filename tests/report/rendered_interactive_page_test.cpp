@@ -21,7 +21,7 @@ constexpr char kViewer[] = "<html><!-- memtune: run --></html>";
 struct Run {
   Run() : directory(folder.path / "<b>") {
     fs::create_directories(directory / "trials/1-none");
-    sweep::SweepSettingsAndTrialList record;
+    sweep::SweepJsonSettingsFactsAndTrials record;
     record.model = "</script><b>";
     record.trials = {{"none", {}, {}, "key", "trials/1-none"}};
     directory.write_record(record);

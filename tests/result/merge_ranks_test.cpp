@@ -56,7 +56,7 @@ TEST_CASE("the gradient note of any rank that worked is reported") {
   CHECK(merge_ranks(ranks).reason == ranks[1].reason);
 }
 
-ResumableTrainingResult training(double step_ms, std::vector<TrainingRunStateSaveRecord> saves) {
+ResumableTrainingResult training(double step_ms, std::vector<SingleStateSaveRecord> saves) {
   ResumableTrainingResult result;
   result.loss = {3, 2};
   result.step_ms = step_ms;

@@ -15,7 +15,7 @@ using schedule::ModelStateKind;
 using schedule::ModelStateOffloadScheduler;
 
 // Records calls as "load p1". Group 0 stays on the device; groups 1 and 2 are offloaded.
-class Rows final : public schedule::ModelStateOffloadBackend {
+class Rows final : public schedule::ModelStateCopyAndUpdateBackend {
  public:
   std::string take() { return std::exchange(calls_, ""); }
 

@@ -13,7 +13,7 @@
 
 #include "core/engine/optimizer/optimizer_in_backward.h"
 #include "core/measure/trial/forward_backward_runner.h"
-#include "core/measure/trial/loaded_model_training_session.h"
+#include "core/measure/trial/loaded_model_forward_backward_session.h"
 #include "core/model/frontend/loss.h"
 #include "core/plan/rules/strategy.h"
 #include "tests/frontend/decoder.h"
@@ -159,7 +159,7 @@ class Training {
  private:
   plan::TrialRequest planned(const std::string& strategy) {
     plan::TrialRequest request = request_;
-    trial::LoadedModelTrainingSession session(request);
+    trial::LoadedModelForwardBackwardSession session(request);
     session.survey();
     request.plan = plan::make_plan(plan::Strategy::parse(strategy), session.facts());
     request.plan.saved_min_bytes = request.plan.transfer.min_bytes = 0;

@@ -18,7 +18,7 @@
 namespace memtune::tests {
 
 // `progress` is a file. If the rank fails, the failure message quotes its content.
-using RankProcess = std::function<void(shard::Collectives&, const std::filesystem::path& progress)>;
+using LocalOrRemoteRankTrialProcess = std::function<void(shard::Collectives&, const std::filesystem::path& progress)>;
 
 constexpr char kRankVariable[] = "MEMTUNE_TEST_RANK";  // "1/3 FILE": rank 1 of 3, with the rendezvous file
 constexpr char kRankRan[] = "this rank came to its end";
@@ -27,7 +27,7 @@ inline std::filesystem::path progress_of(const std::filesystem::path& meeting, i
   return meeting.parent_path() / ("at" + std::to_string(rank));
 }
 
-inline void run_as_rank(const std::string& which, int of, const RankProcess& rank) {
+inline void run_as_rank(const std::string& which, int of, const LocalOrRemoteRankTrialProcess& rank) {
   const int number = std::stoi(which), size = std::stoi(which.substr(which.find('/') + 1));
   if (size != of) return;
   const std::string meeting = which.substr(which.find(' ') + 1);
@@ -51,7 +51,7 @@ inline std::string failure_of_rank(const std::string& test_case, int rank, int s
 }
 
 // Runs `rank` in `size` processes. `test_case` is the name of the calling test case and has no commas.
-inline void on_rank_processes(const std::string& test_case, int size, const RankProcess& rank) {
+inline void on_rank_processes(const std::string& test_case, int size, const LocalOrRemoteRankTrialProcess& rank) {
   if (const char* which = std::getenv(kRankVariable)) return run_as_rank(which, size, rank);
   const test::ScratchFolder folder;
   std::vector<std::string> failures(static_cast<size_t>(size));

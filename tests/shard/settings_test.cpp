@@ -9,7 +9,7 @@
 #include <memory>
 
 #include "core/measure/trial/forward_backward_runner.h"
-#include "core/measure/trial/loaded_model_training_session.h"
+#include "core/measure/trial/loaded_model_forward_backward_session.h"
 #include "core/plan/rules/strategy.h"
 #include "tests/shard/joined_gradients.h"
 #include "tests/shard/rank_processes.h"
@@ -123,7 +123,7 @@ class WayOfRanks {
     plan::TrialRequest of_one = request_;
     of_one.training.batch = kRows * group_.size();
     const plan::TrialRequest of_rank = of_this_rank();
-    const trial::LoadedModelTrainingSession one(of_one), rank(of_rank);
+    const trial::LoadedModelForwardBackwardSession one(of_one), rank(of_rank);
     REQUIRE(rank.batch().tensors.size() == one.batch().tensors.size());
     for (size_t i = 0; i < one.batch().tensors.size(); ++i)
       CHECK(at::equal(rank.batch().tensors[i], one.batch().tensors[i].narrow(0, group_.rank() * kRows, kRows)));
@@ -132,7 +132,7 @@ class WayOfRanks {
   // Each rank trains an unsharded copy with the sharded gradients, in the precision of the shards.
   void check_means(const Steps& seen) const {
     const plan::TrialRequest request = of_this_rank();
-    trial::LoadedModelTrainingSession rank(request);
+    trial::LoadedModelForwardBackwardSession rank(request);
     program::NamedTensors trained, learned;
     for (const auto& [name, parameter] : rank.parameters())
       if (parameter.requires_grad()) trained.emplace_back(name, parameter);
@@ -172,7 +172,7 @@ class WayOfRanks {
 
   Steps of_ranks(const std::string& strategy) {
     plan::TrialRequest request = of_this_rank();
-    trial::LoadedModelTrainingSession session(request);  // has whole parameters
+    trial::LoadedModelForwardBackwardSession session(request);  // has whole parameters
     session.survey();
     request.plan = plan::make_plan(plan::Strategy::parse(strategy), session.facts());
     request.plan.saved_min_bytes = request.plan.transfer.min_bytes = 0;

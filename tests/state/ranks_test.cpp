@@ -152,11 +152,11 @@ TEST_CASE("a full disk on one rank fails its save and that of rank 0 with the re
     CAPTURE(how);
     const test::ScratchFolder run;
     test::FaultyDisk full;
-    std::vector<std::vector<result::TrainingRunStateSaveRecord>> ended(2);
+    std::vector<std::vector<result::SingleStateSaveRecord>> ended(2);
     const auto rank = [&](int number) {
       tests::QueueDevice device(tests::QueueDevice::Compute::caller, nullptr);
       Rank of(run.path, number, 2, milliseconds(20'000), number == 1 ? full : disk::system_disk());
-      const auto note = [&](const result::TrainingRunStateSaveRecord& save) {
+      const auto note = [&](const result::SingleStateSaveRecord& save) {
         ended[static_cast<size_t>(number)].push_back(save);
       };
       StateSaver saver(device, of.folder, {how, 1, false}, note);

@@ -88,7 +88,7 @@ Ended train(const std::string& how, uint64_t seed) {
   device::CpuEmulatedDevice device(tests::no_tensors());
   Ended ended;
   int64_t saved = 0;
-  const auto tell = [&](const result::TrainingRunStateSaveRecord& save) {
+  const auto tell = [&](const result::SingleStateSaveRecord& save) {
     ++ended.saves;
     if (save.error.empty())
       saved = save.step;

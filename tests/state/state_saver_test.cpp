@@ -134,7 +134,7 @@ struct Run {
   LateDevice device;
   Training training{5};
   std::map<int64_t, test::Contents> expected;
-  std::vector<result::TrainingRunStateSaveRecord> ended;
+  std::vector<result::SingleStateSaveRecord> ended;
   StateSaver saver;
 };
 
@@ -158,7 +158,7 @@ TEST_CASE("a save has the state of its step in any order of copies and updates a
       }
       run.saver.look(true);
       CHECK(run.ended.size() == run.expected.size());
-      for (const result::TrainingRunStateSaveRecord& save : run.ended) CHECK(save.error == "");
+      for (const result::SingleStateSaveRecord& save : run.ended) CHECK(save.error == "");
       CHECK(run.folder.steps().size() == run.expected.size());
       run.check_saved();
     }

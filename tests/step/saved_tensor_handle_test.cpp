@@ -11,7 +11,7 @@ namespace memtune::step::saved_tensor_handle_test {
 namespace {
 
 using autograd::SavedStorage;
-using autograd::SavedStorageLease;
+using autograd::SavedStorageConsumerReference;
 
 struct Unpacker final : SavedTensorHandle::Unpacker {
   at::Tensor unpack(SavedTensorHandle& saved) override { return saved.tensor(); }
@@ -57,7 +57,7 @@ TEST_CASE("recomputed bytes belong to the unpacked tensor, and others stay until
     value->hold(tensor.storage());
     SavedTensorHandle first(unpacker, tensor, 2, 0), last(unpacker, tensor, 2, 1);
     for (SavedTensorHandle* ticket : {&first, &last})
-      ticket->attach(SavedStorageLease(value, SavedStorageLease::ConsumerKind::backward));
+      ticket->attach(SavedStorageConsumerReference(value, SavedStorageConsumerReference::ConsumerKind::backward));
     CHECK(first.unpack().equal(tensor));
     first.release_recomputed();
     CHECK(value->state() == SavedStorage::State::held);
@@ -92,7 +92,7 @@ TEST_CASE("an attached saved tensor consumes its storage until it dies and unpac
   const auto value = value_of(tensor);
   {
     SavedTensorHandle ticket(unpacker, tensor.t(), 2, 0);
-    ticket.attach(SavedStorageLease(value, SavedStorageLease::ConsumerKind::backward));
+    ticket.attach(SavedStorageConsumerReference(value, SavedStorageConsumerReference::ConsumerKind::backward));
     CHECK(value->used());
     CHECK_FALSE(ticket.stays());
     CHECK(ticket.key() == trace::ActivationOpOutputKey{5, 1, 48});

@@ -65,7 +65,8 @@ TEST_CASE("a reused address does not find the previous saved storage") {
 TEST_CASE("the end of forward leaves only storages with consumers and the next step leaves none") {
   StorageToActivationTable values(c10::kCPU, {});
   const at::Tensor used = floats(8), unused = floats(4);
-  autograd::SavedStorageLease use(add(values, used, 1), autograd::SavedStorageLease::ConsumerKind::backward);
+  autograd::SavedStorageConsumerReference use(add(values, used, 1),
+                                              autograd::SavedStorageConsumerReference::ConsumerKind::backward);
   add(values, unused, 2);
   CHECK(held(values) == std::vector<int64_t>{32, 16});
   values.end_forward();

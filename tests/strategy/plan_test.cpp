@@ -22,7 +22,7 @@ Plan example() {
   plan.strategy = "checkpoint:op,inputs=host";
   plan.saved_min_bytes = 7;
   plan.nested = true;
-  plan.transfer = {false, false, 1, 2, 3, OffloadGranularity::block, 4, 5, {}};
+  plan.transfer = {false, false, 1, 2, 3, ActivationOffloadCopyGranularity::block, 4, 5, {}};
   plan.transfer.compatibility = {.learns = false,
                                  .prefetch_ops = 1,
                                  .stash_saves = 5,
@@ -34,7 +34,7 @@ Plan example() {
                                  .parameter_views = true,
                                  .flat_broadcasts = true,
                                  .whole_blocks = true,
-                                 .repeats = SharedStoragePolicy::share};
+                                 .repeats = RepeatedSavedTensorOffloadPolicy::share};
   plan.placements = {
       {3,
        "layers.0/aten::silu",
@@ -64,7 +64,7 @@ TEST_CASE("a plan is read back from its file unchanged") {
   CHECK_FALSE(plan.transfer.pinned);
   CHECK_FALSE(plan.transfer.side_stream);
   CHECK(plan.transfer.prefetch_bytes == 3);
-  CHECK(plan.transfer.schedule == OffloadGranularity::block);
+  CHECK(plan.transfer.schedule == ActivationOffloadCopyGranularity::block);
   CHECK(plan.transfer.groups_in_flight == 4);
   CHECK(plan.transfer.prefetch_blocks == 5);
   REQUIRE(plan.placements.size() == 2);
@@ -89,7 +89,7 @@ TEST_CASE("a field that a plan's file leaves out has its default") {
   const Plan plan = json::parse(R"({"version": 1, "placements": [{"op": 4}]})").get<Plan>();
   CHECK(plan.transfer.side_stream);
   CHECK(plan.transfer.min_bytes == 1 << 20);
-  CHECK(plan.transfer.schedule == OffloadGranularity::value);
+  CHECK(plan.transfer.schedule == ActivationOffloadCopyGranularity::value);
   CHECK(plan.placements[0].outputs.empty());
   CHECK(plan.keeps_everything());
 }

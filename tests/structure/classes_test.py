@@ -17,8 +17,8 @@ MOST = 14
 MANY_MEMBERS = {
     "SavedActivationSimulator": "tables by value and by saved tensor, beside the simulated parts that they use",
     "StepSimulator": "the simulated parts of a step, and how far it was when it last logged",
-    "StepCostRecorder": "tables from live tensors to numbers in the record, and how far the step is",
-    "HostSideStepTraceRecorder": "one buffer for each kind of record, and how far the step is",
+    "OpAndSavedTensorCostRecorder": "tables from live tensors to numbers in the record, and how far the step is",
+    "HostOpAndActivationTraceRecorder": "one buffer for each kind of record, and how far the step is",
     "BatchSearch": "what is searched, within which limits, and what was found so far",
     "SettingSearch": "what is searched, within which limits, and what was found so far",
     "RequestQueue": "a queue with its mutex, three conditions and two threads",
@@ -26,7 +26,7 @@ MANY_MEMBERS = {
 }
 SEVERAL_SOURCES = {
     "SavedActivationSimulator": "recomputation is apart",
-    "StepCostRecorder": "medians over steps are apart",
+    "OpAndSavedTensorCostRecorder": "medians over steps are apart",
     "Planner": "reasons of a plan are apart",
 }
 

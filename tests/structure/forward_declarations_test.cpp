@@ -55,11 +55,11 @@ TEST_CASE("the classes that a file declares are defined in its folder or below i
 }
 
 TEST_CASE("a declaration that points up or sideways is refused") {
-  CHECK(objection({"core/base/x.h", "namespace memtune::trial {\nclass LoadedModelTrainingSession;\n}"}) ==
-        "core/base/x.h declares LoadedModelTrainingSession of core/measure/trial, which is not below it");
+  CHECK(objection({"core/base/x.h", "namespace memtune::trial {\nclass LoadedModelForwardBackwardSession;\n}"}) ==
+        "core/base/x.h declares LoadedModelForwardBackwardSession of core/measure/trial, which is not below it");
   CHECK(objection({"core/engine/offload/x.h", "\nclass ShardedParameters;\n"}) != "");
   CHECK(objection({"core/measure/trial/x.h",
-                   "\nclass ShardedParameters;\nclass LoadedModelTrainingSession;\nstruct Unknown;\n"}) == "");
+                   "\nclass ShardedParameters;\nclass LoadedModelForwardBackwardSession;\nstruct Unknown;\n"}) == "");
 }
 
 }  // namespace

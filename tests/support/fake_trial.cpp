@@ -142,7 +142,7 @@ void compare(const plan::TrialRequest& request, bool differs, result::TrialMeasu
   if (only_gradients || !std::filesystem::exists(request.envelope.reference)) {
     std::fstream file(request.envelope.reference, std::ios::binary | std::ios::in | std::ios::out | std::ios::trunc);
     plan::begin_reference(file);
-    plan::ReferenceGradientFileMetadata reference;
+    plan::ReferenceGradientFileIndex reference;
     reference.strategy = request.plan.strategy;
     const std::string bytes = "grad";
     if (only_gradients) file << bytes;
@@ -151,7 +151,7 @@ void compare(const plan::TrialRequest& request, bool differs, result::TrialMeasu
     plan::finish_reference(file, reference);
     return;
   }
-  const plan::ReferenceGradientFileMetadata reference = plan::read_reference(request.envelope.reference);
+  const plan::ReferenceGradientFileIndex reference = plan::read_reference(request.envelope.reference);
   measurement.gradients.compared = measurement.gradients.equal = true;
   measurement.gradients.against = reference.strategy;
   if (!differs) return;

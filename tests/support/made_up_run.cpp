@@ -36,8 +36,8 @@ result::StepHostDeviceCopyStats late_copies() {
   return transfer;
 }
 
-void add_trial(const sweep::RunDirectory& run, sweep::SweepSettingsAndTrialList& record, result::TrialMeasurement m,
-               bool traced, std::optional<result::TrialPrediction> predicted = {}) {
+void add_trial(const sweep::RunDirectory& run, sweep::SweepJsonSettingsFactsAndTrials& record,
+               result::TrialMeasurement m, bool traced, std::optional<result::TrialPrediction> predicted = {}) {
   const std::string folder = run.new_folder({m.strategy, {}, {}, "", ""});
   std::filesystem::create_directories(run / folder);
   if (traced) {
@@ -61,7 +61,7 @@ result::TrialMeasurement failed(const std::string& strategy, result::TrialOutcom
 
 void write_run(const std::filesystem::path& folder) {
   const sweep::RunDirectory run(folder);
-  sweep::SweepSettingsAndTrialList record;
+  sweep::SweepJsonSettingsFactsAndTrials record;
   record.model = "model <b>&amp;.pt";
   record.machine = "NVIDIA H200";
   record.request.model.profile = "{}";

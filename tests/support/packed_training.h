@@ -13,7 +13,7 @@
 
 #include "core/measure/trial/deterministic_scope.h"
 #include "core/measure/trial/forward_backward_runner.h"
-#include "core/measure/trial/loaded_model_training_session.h"
+#include "core/measure/trial/loaded_model_forward_backward_session.h"
 #include "core/model/safetensors/layout.h"
 #include "core/plan/rules/strategy.h"
 #include "core/plan/strategy/strategy.h"
@@ -90,7 +90,7 @@ inline Trained train(const plan::TrialRequest& request) {
 }
 
 inline plan::TrialRequest planned(plan::TrialRequest request, const std::string& strategy) {
-  trial::LoadedModelTrainingSession session(request);
+  trial::LoadedModelForwardBackwardSession session(request);
   session.survey();
   request.plan = plan::make_plan(plan::Strategy::parse(strategy), session.facts());
   request.plan.saved_min_bytes = 0;

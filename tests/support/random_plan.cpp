@@ -24,7 +24,7 @@ plan::TransferSettings random_settings(Random& random) {
   settings.side_stream = !random.one_in(5);
   settings.stash_bytes = random.of({0, 100, 1 << 10, 1 << 20});
   settings.prefetch_bytes = random.of({0, 50, 1 << 10, 1 << 20});
-  if (random.one_in(3)) settings.schedule = plan::OffloadGranularity::block;
+  if (random.one_in(3)) settings.schedule = plan::ActivationOffloadCopyGranularity::block;
   settings.groups_in_flight = random.below(3);
   settings.prefetch_blocks = random.below(3);
   return settings;

@@ -40,7 +40,7 @@ class BatchSweep {
 
   // Returns the names of the trials in order, such as "none@2".
   std::vector<std::string> run() {
-    const CandidateStrategiesAndPlans candidates({"none", "checkpoint:full"}, {}, plan::TrainingSettings());
+    const CandidateStrategiesAndUserPlanFiles candidates({"none", "checkpoint:full"}, {}, plan::TrainingSettings());
     const auto proposer = propose_batches(limits_, size_, false)(candidates, settings_);
     std::vector<std::string> names;
     for (auto proposals = next(*proposer); !proposals.empty(); proposals = next(*proposer))

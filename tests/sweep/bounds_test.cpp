@@ -123,7 +123,7 @@ TEST_CASE("every number of a training run request has a bound") {
 TEST_CASE("every number of costs and machines and command sweeps has a bound") {
   check_all_numbers(some_costs());
   check_all_numbers(plan::find_machine("h100"));
-  sweep::CommandSweepRecord commands;
+  sweep::CommandSweepSettingsAndVariants commands;
   commands.warmup = commands.steps = 3;
   check_all_numbers(commands);
 }

@@ -41,7 +41,7 @@ TEST_CASE("a variant knows its values that may change the training") {
   CHECK(all[0].training == "seq=1");
   CHECK(all[1].training == "seq=2");
   CHECK(all[2].training == "seq=1");
-  CommandSweepRecord sweep, read;
+  CommandSweepSettingsAndVariants sweep, read;
   sweep.variants = all;
   from_json(sweep, read);
   CHECK(read.variants[1].training == "seq=2");
@@ -49,7 +49,7 @@ TEST_CASE("a variant knows its values that may change the training") {
 
 TEST_CASE("--allow takes the names of --try") {
   const auto allow = [](const std::string& name) {
-    CommandSweepRecord sweep;
+    CommandSweepSettingsAndVariants sweep;
     add_variants({{"train", "{seq}"}, {"seq=1;2"}, "", "", {name}}, sweep);
     return sweep.variants[1].training;
   };
@@ -123,9 +123,10 @@ TEST_CASE("the word {folder} needs no axis and stands for another folder at each
 TEST_CASE("a value {config} is not replaced by the config path even after a run is read back") {
   const auto all = expand({{"own", {"train", "{x}", "--config={config}"}, "a.yaml", ""}}, {parse_axis("x={config}")});
   CHECK(with_paths(all[0], "t") == Words{"train", "{config}", "--config=t/config/a.yaml"});
-  CommandSweepRecord sweep;
+  CommandSweepSettingsAndVariants sweep;
   sweep.variants = all;
-  const CommandSweepRecord read = nlohmann::json::parse(nlohmann::json(sweep).dump()).get<CommandSweepRecord>();
+  const CommandSweepSettingsAndVariants read =
+      nlohmann::json::parse(nlohmann::json(sweep).dump()).get<CommandSweepSettingsAndVariants>();
   CHECK(with_paths(read.variants[0], "t") == with_paths(all[0], "t"));
 }
 
@@ -138,14 +139,14 @@ TEST_CASE("variants with equal names and values of several lines are refused") {
 }
 
 TEST_CASE("command variants are read back from sweep.json") {
-  CommandSweepRecord sweep;
+  CommandSweepSettingsAndVariants sweep;
   sweep.command = {"train", "{x}"};
   sweep.trainer = "trl";
   sweep.variants = {{"x=1", {"train", "1"}, "f.yaml", "not kept"}};
   sweep.skipped = {{"other", "does nothing"}};
   sweep.warmup = 3;
   sweep.memory_cap_bytes = 7;
-  const CommandSweepRecord read = nlohmann::json(sweep).get<CommandSweepRecord>();
+  const CommandSweepSettingsAndVariants read = nlohmann::json(sweep).get<CommandSweepSettingsAndVariants>();
   CHECK(nlohmann::json(read) == nlohmann::json(sweep));
   CHECK(read.variants[0].command == Words{"train", "1"});
   CHECK(read.variants[0].file_text.empty());

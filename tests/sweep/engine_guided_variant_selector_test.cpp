@@ -20,7 +20,7 @@ namespace {
 constexpr int64_t kMiB = int64_t{1} << 20;
 
 // Returns preset results and records the requests.
-struct Told : CommandModelEngineTrialRunner {
+struct Told : TrainingCommandModelEngineTrialRunner {
   std::map<std::string, MeasuredOrSimulatedStepTimeAndPeak> steps = {{"none", {100, 1000 * kMiB}},
                                                                      {"checkpoint:full", {130, 400 * kMiB}},
                                                                      {"checkpoint:every=2", {115, 700 * kMiB}},
@@ -70,7 +70,7 @@ SweepTrialAndMeasurement trial(const std::string& name, int64_t peak_mib, TrialO
 
 struct Stage {
   Told native;
-  CommandSweepRecord sweep;
+  CommandSweepSettingsAndVariants sweep;
   std::vector<SweepTrialAndMeasurement> tried;
   EngineGuidedVariantSelector planned;
 

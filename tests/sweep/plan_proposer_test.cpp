@@ -48,7 +48,7 @@ class PaperSweep {
 
   // Returns the names of the trials in order.
   std::vector<std::string> run() {
-    const CandidateStrategiesAndPlans candidates(strategies_, {}, training, fallback);
+    const CandidateStrategiesAndUserPlanFiles candidates(strategies_, {}, training, fallback);
     const auto proposer = propose_plans({budget_bytes_}, false, own)(candidates, settings_);
     std::vector<std::string> names;
     const auto count = [&](size_t budget, size_t budgets) {
@@ -360,7 +360,7 @@ TEST_CASE("a plan is made from costs of the fallback if the device has no room f
 }
 
 TEST_CASE("without a budget the fallback runs once, at settings where nothing else had room") {
-  const CandidateStrategiesAndPlans candidates({"none", "checkpoint:full"}, {}, {}, kFallback);
+  const CandidateStrategiesAndUserPlanFiles candidates({"none", "checkpoint:full"}, {}, {}, kFallback);
   std::vector<InspectedModelAtShape> settings(2);
   for (InspectedModelAtShape& setting : settings) setting.facts.program = decoder(2);
   const auto proposer = propose_all(candidates, settings);

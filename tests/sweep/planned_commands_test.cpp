@@ -22,7 +22,7 @@ struct Chosen {
   size_t calls = 0;
 
   explicit Chosen(const std::string& script) : bench(script) {
-    bench.settings.choose = [this](std::span<const SweepTrialAndMeasurement>, CommandSweepRecord& sweep) {
+    bench.settings.choose = [this](std::span<const SweepTrialAndMeasurement>, CommandSweepSettingsAndVariants& sweep) {
       if (calls == 0) {
         sweep.native = "native";
         CommandVariant variant = sweep.variants.front();
@@ -97,7 +97,8 @@ TEST_CASE("a signal while variants are chosen ends the sweep and keeps its resul
   Chosen chosen(kPlanned);
   chosen.choices = {{"ms=20"}, {}};
   const auto choose = chosen.bench.settings.choose;
-  chosen.bench.settings.choose = [&](std::span<const SweepTrialAndMeasurement> tried, CommandSweepRecord& sweep) {
+  chosen.bench.settings.choose = [&](std::span<const SweepTrialAndMeasurement> tried,
+                                     CommandSweepSettingsAndVariants& sweep) {
     if (!tried.empty()) {
       { const process::InterruptScope within; }  // as a sweep within the callback has
       ::raise(SIGINT);

@@ -46,7 +46,8 @@ struct Bench : test::SweepBench {
   // Returns the prediction of the second trial.
   std::optional<TrialPrediction> sweep(std::optional<TrialPrediction> predicted, const std::string& behaviour = "") {
     const test::Variable rules("FAKE_TRIAL", behaviour);
-    const auto make = [&](const CandidateStrategiesAndPlans&, const std::vector<InspectedModelAtShape>& points) {
+    const auto make = [&](const CandidateStrategiesAndUserPlanFiles&,
+                          const std::vector<InspectedModelAtShape>& points) {
       return std::make_unique<Foretelling>(points, predicted);
     };
     const SweepRecordAndReport result = run_sweep(settings, listener, make);
@@ -104,7 +105,7 @@ TEST_CASE("plans that were only predicted are in sweep.json and in the report") 
   CHECK(bench.listener.planned_on_paper[0] == "1/2");
   CHECK(bench.listener.planned_on_paper[1] == "2/2");
   const RunDirectory directory(bench.settings.directory);
-  const SweepSettingsAndTrialList record = directory.read_record();
+  const SweepJsonSettingsFactsAndTrials record = directory.read_record();
   const std::vector<result::PredictedFrontier> told = {{{}, {}, {kFirst, {100, 2000, 90}}}};
   CHECK(record.frontiers == told);
   CHECK(make_report(directory, record).frontiers == told);

@@ -133,12 +133,12 @@ TEST_CASE("fields of a later version are ignored in a sweep folder") {
   Bench bench;
   bench.run();
   const RunDirectory directory(bench.settings.directory);
-  const SweepSettingsAndTrialList now = directory.read_record();
+  const SweepJsonSettingsFactsAndTrials now = directory.read_record();
   nlohmann::json later = nlohmann::json::parse(read_file(directory / "sweep.json"));
   later["later"] = later["request"]["later"] = later["request"]["training"]["later"] = 1;
   later["facts"]["later"] = later["facts"]["ops"][0]["later"] = later["trials"][0]["later"] = 1;
   write_file(directory / "sweep.json", later.dump());
-  const SweepSettingsAndTrialList then = directory.read_record();
+  const SweepJsonSettingsFactsAndTrials then = directory.read_record();
   CHECK(nlohmann::json(then.facts.program) == nlohmann::json(now.facts.program));
   CHECK(then.trials.size() == now.trials.size());
 }
@@ -409,7 +409,8 @@ std::vector<size_t> Halving::rows_;
 TEST_CASE("a proposer is called again with all measurements until it proposes nothing") {
   Bench bench;
   Halving::rows_.clear();
-  const auto halving = [](const CandidateStrategiesAndPlans&, const std::vector<InspectedModelAtShape>& settings) {
+  const auto halving = [](const CandidateStrategiesAndUserPlanFiles&,
+                          const std::vector<InspectedModelAtShape>& settings) {
     return std::make_unique<Halving>(settings);
   };
   const auto sweep = [&] {
@@ -436,7 +437,7 @@ TEST_CASE("a proposer that repeats itself ends the sweep") {
     }
   };
   run_sweep(bench.settings, bench.listener,
-            [](const CandidateStrategiesAndPlans&, const std::vector<InspectedModelAtShape>&) {
+            [](const CandidateStrategiesAndUserPlanFiles&, const std::vector<InspectedModelAtShape>&) {
               return std::make_unique<Again>();
             });
   CHECK(bench.starts() == "inspect\nnone\n");

@@ -27,7 +27,7 @@ static bool operator==(const TraceEvent& a, const TraceEvent& b) {
          a.end_ns == b.end_ns && a.bytes == b.bytes && a.correlation == b.correlation && a.value == b.value &&
          a.region == b.region && a.pageable == b.pageable;
 }
-static bool operator==(const MemorySample& a, const MemorySample& b) {
+static bool operator==(const AllocatedBytesSample& a, const AllocatedBytesSample& b) {
   return a.time_ns == b.time_ns && a.allocated_bytes == b.allocated_bytes;
 }
 static bool operator==(const TracedActivationPlacement& a, const TracedActivationPlacement& b) {

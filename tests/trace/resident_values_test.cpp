@@ -98,7 +98,7 @@ TEST_CASE("resident values of a recorded sweep never exceed their owners and rea
     CAPTURE(trial);
     const trace::Trace trace =
         trace::read_trace(std::string(MEMTUNE_H200_RUN) + "/trials/" + trial + "/trace.mttrace").trace;
-    const auto peak = std::ranges::max_element(trace.memory, {}, &trace::MemorySample::allocated_bytes);
+    const auto peak = std::ranges::max_element(trace.memory, {}, &trace::AllocatedBytesSample::allocated_bytes);
     for (const int64_t time_ns : {peak->time_ns, int64_t{120'000'000}, int64_t{200'000'000}}) {
       CAPTURE(time_ns);
       std::vector<int64_t> owned(trace.owners.size());

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "core/answer/trainer/block_group_tensor_placements.h"
+#include "core/answer/trainer/equal_blocks_torch_function_placements.h"
 #include "core/answer/trainer/trainer_batch_and_save_keys.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
@@ -89,7 +89,7 @@ TEST_CASE("equal blocks share one policy with a default placement for most funct
   const trainer::PythonPlanBlockPlacements treated = trainer::make_block_policies(p.plan, p.facts);
   REQUIRE(treated.block_policies.size() == 2);
   CHECK(treated.block_policies[0].blocks == std::vector{0, 2});
-  CHECK(treated.block_policies[0].others == trainer::TorchFunctionTensorPlacements{});
+  CHECK(treated.block_policies[0].others == trainer::TorchFunctionResultAndSavePlacements{});
   const trainer::PlacementsByFunction expected = {
       {"attn/softmax#0", {TensorPlacement::recompute, TensorPlacement::host}}};
   CHECK(treated.block_policies[0].functions == expected);

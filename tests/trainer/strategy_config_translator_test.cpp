@@ -18,7 +18,7 @@ using Releases = std::map<std::string, std::string>;
 
 // "key=value key=value", sorted by key. A key without a value is removed. "-": there are no keys, with the reason.
 std::string keys(const std::string& trainer, const std::string& strategy, int blocks = 0, const Releases& at = {}) {
-  const TrainerProfileAndReleases known = known_trainer(trainer, at);
+  const TrainerProfileAndPackageVersions known = known_trainer(trainer, at);
   const EditableUserTrainerSettings own(known.profile, "", "", {}, known.releases,
                                         EditableUserTrainerSettings::Absent::allowed);
   std::string why;
@@ -31,7 +31,7 @@ std::string keys(const std::string& trainer, const std::string& strategy, int bl
 }
 
 std::string notes(const std::string& trainer, const std::string& strategy, int blocks = 0) {
-  const TrainerProfileAndReleases known = known_trainer(trainer, {});
+  const TrainerProfileAndPackageVersions known = known_trainer(trainer, {});
   const EditableUserTrainerSettings own(known.profile, "", "", {}, known.releases,
                                         EditableUserTrainerSettings::Absent::allowed);
   std::string why;

@@ -326,7 +326,7 @@ TEST_CASE("the file stores the noise of every parameter and of the loss") {
       write_reference(folder.file, {0.5, noisy_model()}, {{0.75, noisy_model(0.25)}});
   CHECK(own.max_abs_difference == 0.25);
   CHECK_FALSE(own.equal);
-  const plan::ReferenceGradientFileMetadata reference = plan::read_reference(folder.file);
+  const plan::ReferenceGradientFileIndex reference = plan::read_reference(folder.file);
   CHECK(reference.loss_noise == 0.25);
   CHECK(reference.gradients[0].noise == doctest::Approx(0.25));
   CHECK(reference.gradients[1].noise == 0);
@@ -334,7 +334,7 @@ TEST_CASE("the file stores the noise of every parameter and of the loss") {
 
 TEST_CASE("a reference of hashes alone tells equal bits from others, and no size of a difference") {
   Folder folder;
-  ReferenceGradientFileWriter writer(folder.file, "none", 0.1, model(), ReferenceFileContentKind::hashes);
+  ReferenceGradientFileWriter writer(folder.file, "none", 0.1, model(), ReferenceHashesOrGradients::hashes);
   writer.repeat(0.1, model());
   CHECK(writer.noise().equal);
   writer.finish();
@@ -350,7 +350,7 @@ TEST_CASE("a reference of hashes alone tells equal bits from others, and no size
     CHECK(found.gradients.worst == worst);
     CHECK_FALSE(found.has_size);
   }
-  ReferenceGradientFileWriter noisy(folder.file, "none", 0.1, model(), ReferenceFileContentKind::hashes);
+  ReferenceGradientFileWriter noisy(folder.file, "none", 0.1, model(), ReferenceHashesOrGradients::hashes);
   noisy.repeat(0.1, other);
   CHECK_FALSE(noisy.noise().equal);
 }

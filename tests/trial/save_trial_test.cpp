@@ -12,7 +12,7 @@
 
 #include "core/base/vocabulary.h"
 #include "core/engine/state/load.h"
-#include "core/measure/trial/loaded_model_training_session.h"
+#include "core/measure/trial/loaded_model_forward_backward_session.h"
 #include "core/plan/rules/strategy.h"
 #include "tests/support/run_program.h"
 #include "tests/support/training.h"
@@ -45,7 +45,7 @@ struct Bench {
     request.trial.training.loss = "returned";
     request.trial.training.warmup = 2;
     request.trial.training.steps = 3;
-    trial::LoadedModelTrainingSession session(request.trial);
+    trial::LoadedModelForwardBackwardSession session(request.trial);
     request.trial.plan = plan::make_plan(plan::Strategy::parse(strategy), session.facts());
     request.trial.plan.saved_min_bytes = request.trial.plan.transfer.min_bytes = 0;
     request.folder = (folder.path / "saving").string();

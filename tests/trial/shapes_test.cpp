@@ -13,14 +13,14 @@
 
 #include "core/base/device/torch/make_device.h"
 #include "core/engine/step/cpu_kernel_shapes.h"
-#include "core/measure/trial/loaded_model_training_session.h"
+#include "core/measure/trial/loaded_model_forward_backward_session.h"
 #include "core/model/safetensors/layout.h"
 #include "tests/support/run_program.h"
 namespace memtune::tests::shapes_test {
 namespace {
 
 using nlohmann::json;
-using trial::LoadedModelTrainingSession;
+using trial::LoadedModelForwardBackwardSession;
 
 json llama() {
   return {{"model_type", "llama"},    {"vocab_size", 97},         {"hidden_size", 32},
@@ -72,13 +72,13 @@ struct Place : test::ScratchFolder {
 
 json facts(const plan::TrialRequest& request, trial::RealOrShapeOnlyTensorMode tensors) {
   device::make_device("cpu")->set_cap(0);  // removes the cap that other tests leave
-  LoadedModelTrainingSession session(request, tensors);
+  LoadedModelForwardBackwardSession session(request, tensors);
   session.survey();
   return session.facts();
 }
 
 void check_shapes(const plan::TrialRequest& request) {
-  REQUIRE(LoadedModelTrainingSession::shapes_suffice(request.model, request.training));
+  REQUIRE(LoadedModelForwardBackwardSession::shapes_suffice(request.model, request.training));
   const json shapes = facts(request, trial::RealOrShapeOnlyTensorMode::shapes_only);
   const json values = facts(request, trial::RealOrShapeOnlyTensorMode::with_values);
   REQUIRE(shapes["ops"].size() == values["ops"].size());
@@ -184,13 +184,13 @@ TEST_CASE("given input files and autocast and CUDA require a real forward") {
   const Place place;
   plan::TrialRequest request = place.request(llama(), "", 2, 24);
   request.model.inputs_file = "x.safetensors";
-  CHECK_FALSE(LoadedModelTrainingSession::shapes_suffice(request.model, request.training));
+  CHECK_FALSE(LoadedModelForwardBackwardSession::shapes_suffice(request.model, request.training));
   request = place.request(llama(), "", 2, 24);
   request.training.autocast = "bfloat16";
-  CHECK_FALSE(LoadedModelTrainingSession::shapes_suffice(request.model, request.training));
+  CHECK_FALSE(LoadedModelForwardBackwardSession::shapes_suffice(request.model, request.training));
   request = place.request(llama(), "", 2, 24);
   request.training.device = "cuda";
-  CHECK_FALSE(LoadedModelTrainingSession::shapes_suffice(request.model, request.training));
+  CHECK_FALSE(LoadedModelForwardBackwardSession::shapes_suffice(request.model, request.training));
 }
 
 // Forward and backward of convolutions, norms, pools and ops that LibTorch has meta kernels for in Python only.

@@ -13,7 +13,7 @@
 
 #include "core/base/vocabulary.h"
 #include "core/engine/state/load.h"
-#include "core/measure/trial/loaded_model_training_session.h"
+#include "core/measure/trial/loaded_model_forward_backward_session.h"
 #include "core/measure/trial/training_state_collector_and_loader.h"
 #include "core/plan/rules/strategy.h"
 #include "tests/support/run_program.h"
@@ -77,7 +77,7 @@ plan::ResumableTrainingRequest request(const fs::path& folder, const fs::path& m
   request.trial.training.steps = steps;
   request.trial.training.scratch = folder.string();
   request.trial.training.scratch_in_memory = true;
-  trial::LoadedModelTrainingSession session(request.trial);
+  trial::LoadedModelForwardBackwardSession session(request.trial);
   request.trial.plan = plan::make_plan(plan::Strategy::parse(strategy), session.facts());
   request.trial.plan.saved_min_bytes = request.trial.plan.transfer.min_bytes = 0;
   request.folder = folder.string();

@@ -23,7 +23,7 @@
 #include "core/base/hash.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
-#include "core/measure/trial/loaded_model_training_session.h"
+#include "core/measure/trial/loaded_model_forward_backward_session.h"
 #include "core/plan/request/reference_file.h"
 #include "core/plan/rules/strategy.h"
 #include "core/record/trace/file.h"
@@ -47,7 +47,7 @@ plan::TrialRequest request(const std::string& strategy = "none") {
   result.training.steps = 2;
   result.training.warmup = 1;
   result.training.traced_steps = 1;
-  trial::LoadedModelTrainingSession session(result);
+  trial::LoadedModelForwardBackwardSession session(result);
   result.plan = plan::make_plan(plan::Strategy::parse(strategy), session.facts());
   result.plan.saved_min_bytes = result.plan.transfer.min_bytes = 0;
   return result;
@@ -63,7 +63,7 @@ result::TrialMeasurement run(const plan::TrialRequest& request) {
 }
 
 int64_t highest(const trace::Trace& trace) {
-  return std::ranges::max(trace.memory, {}, &trace::MemorySample::allocated_bytes).allocated_bytes;
+  return std::ranges::max(trace.memory, {}, &trace::AllocatedBytesSample::allocated_bytes).allocated_bytes;
 }
 
 TEST_CASE("a successful trial reports its measurements") {
@@ -319,9 +319,9 @@ TEST_CASE("a reproducible baseline writes hashes of its gradients alone") {
   auto none = request();
   none.envelope.reference = folder.path / "reference.bin";
   run(none);
-  const plan::ReferenceGradientFileMetadata reference = plan::read_reference(none.envelope.reference);
+  const plan::ReferenceGradientFileIndex reference = plan::read_reference(none.envelope.reference);
   CHECK_FALSE(reference.has_gradients);
-  for (const plan::ReferenceGradientMetadata& gradient : reference.gradients) {
+  for (const plan::ReferenceGradientFileEntry& gradient : reference.gradients) {
     CHECK(gradient.bytes == 0);
     CHECK((gradient.hash + gradient.device_hash).empty() == !gradient.defined);
   }
@@ -354,10 +354,10 @@ TEST_CASE("gradients that differ from the baseline are a mismatch with the param
 
 // Changes the first element of the reference's first gradient and sets that gradient's noise.
 void move_reference(const std::filesystem::path& path, float by, double noise) {
-  plan::ReferenceGradientFileMetadata reference = plan::read_reference(path);
-  plan::ReferenceGradientMetadata& first = reference.gradients[0];
+  plan::ReferenceGradientFileIndex reference = plan::read_reference(path);
+  plan::ReferenceGradientFileEntry& first = reference.gradients[0];
   uint64_t end = plan::kFirstGradient;
-  for (const plan::ReferenceGradientMetadata& gradient : reference.gradients) end += gradient.bytes;
+  for (const plan::ReferenceGradientFileEntry& gradient : reference.gradients) end += gradient.bytes;
   std::filesystem::resize_file(path, end);
   std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
   std::vector<float> elements(first.bytes / sizeof(float));
@@ -413,7 +413,7 @@ struct Script {
     asked.training.steps = 1;
     asked.training.warmup = 0;
     asked.envelope.reference = folder.path / "reference.bin";
-    trial::LoadedModelTrainingSession session(asked);
+    trial::LoadedModelForwardBackwardSession session(asked);
     session.survey();
     asked.plan = plan_of(strategy, session.facts());
     return trial_test::run(asked);
@@ -465,7 +465,7 @@ def forward(self, x):
     return (torch.sin(torch.matmul(x, self.a)) * self.count).sum()
 )");
   script.run("none");
-  const plan::ReferenceGradientFileMetadata reference = plan::read_reference(script.folder.path / "reference.bin");
+  const plan::ReferenceGradientFileIndex reference = plan::read_reference(script.folder.path / "reference.bin");
   CHECK(reference.loss_noise == 0);
   CHECK(reference.gradients[0].noise == 0);
 }
@@ -540,7 +540,7 @@ TEST_CASE("a loss that is not a number is an outcome") {
 TEST_CASE("inputs that the model rejects are a usage error") {
   auto wrong = request();
   wrong.model.inputs = {plan::parse_input_spec("input_ids:int64[2,64,3]<256")};
-  trial::LoadedModelTrainingSession session(wrong);
+  trial::LoadedModelForwardBackwardSession session(wrong);
   CHECK_THROWS_WITH_AS(session.survey(), doctest::Contains("the model rejects input_ids:int64[2,64,3]<256"),
                        UsageError);
 }

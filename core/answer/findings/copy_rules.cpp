@@ -21,7 +21,7 @@ std::string rate_text(double gb_per_s) { return fixed(gb_per_s, 1) + " GB/s"; }
 
 const char* direction(EventKind kind) { return kind == EventKind::copy_out ? "out" : "in"; }
 
-double link_rate(const FindingRuleInput& subject, EventKind kind) {
+double link_rate(const TrialTraceMeasurementAndPlan& subject, EventKind kind) {
   const result::StepHostDeviceCopyStats& transfer = subject.measurement.transfer;
   return kind == EventKind::copy_out ? transfer.link_out_gb_per_s : transfer.link_in_gb_per_s;
 }
@@ -29,7 +29,7 @@ double link_rate(const FindingRuleInput& subject, EventKind kind) {
 // Nanoseconds at `gb_per_s`, which is bytes per nanosecond.
 double ns_at(double gb_per_s, int64_t bytes) { return static_cast<double>(bytes) / gb_per_s; }
 
-bool offloads_activations(const FindingRuleInput& subject, EventKind kind) {
+bool offloads_activations(const TrialTraceMeasurementAndPlan& subject, EventKind kind) {
   if (!subject.offloads_values()) return false;
   int64_t bytes = 0;
   for (const TraceEvent& event : subject.trace.events)
@@ -39,7 +39,7 @@ bool offloads_activations(const FindingRuleInput& subject, EventKind kind) {
 
 // The copies of this direction fill the time from a step's first to its last, and much of the step. To start earlier
 // would not help.
-bool link_is_the_limit(const FindingRuleInput& subject, const Intervals& copies) {
+bool link_is_the_limit(const TrialTraceMeasurementAndPlan& subject, const Intervals& copies) {
   int64_t span = 0, busy = 0;
   for (const TimeInterval& step : subject.steps) {
     const Intervals within = trace::intersect(copies, {step});
@@ -51,15 +51,16 @@ bool link_is_the_limit(const FindingRuleInput& subject, const Intervals& copies)
 }
 
 // Only copies of at least a page. Smaller ones are no offload, such as the loss at the end of every step.
-Intervals time_of_kind(const FindingRuleInput& subject, EventKind kind) {
+Intervals time_of_kind(const TrialTraceMeasurementAndPlan& subject, EventKind kind) {
   return trace::time_of(subject.trace, [&](const TraceEvent& event) {
     return event.kind == kind && (event.bytes >= kPage || kind == EventKind::wait);
   });
 }
 
-FindingAdvice offload_less(const FindingRuleInput& subject, const Intervals& copies, double late_ms) {
+AdviceTextAndAlternativeStrategy offload_less(const TrialTraceMeasurementAndPlan& subject, const Intervals& copies,
+                                              double late_ms) {
   const double busy_ms = subject.per_step_ms(trace::total(copies));
-  FindingAdvice advice = subject.tunables.offload_less(1 - late_ms / busy_ms);
+  AdviceTextAndAlternativeStrategy advice = subject.tunables.offload_less(1 - late_ms / busy_ms);
   advice.text = "PCIe bandwidth is the limit; " + advice.text;
   return advice;
 }
@@ -71,7 +72,7 @@ struct Lateness {
   std::string region;
   double share = 0;
 };
-Lateness latest_region(const FindingRuleInput& subject, const Intervals& late, EventKind kind) {
+Lateness latest_region(const TrialTraceMeasurementAndPlan& subject, const Intervals& late, EventKind kind) {
   std::vector<std::pair<const trace::TracedActivationPlacement*, int64_t>> regions;  // identified by their first value
   int64_t all = 0;
   for (const TraceEvent& event : subject.trace.events) {
@@ -98,7 +99,8 @@ int32_t last_block(const trace::Trace& trace) {
   return last;
 }
 
-FindingAdvice advice_for_late_in(const FindingRuleInput& subject, const Lateness& where, double late_ms) {
+AdviceTextAndAlternativeStrategy advice_for_late_in(const TrialTraceMeasurementAndPlan& subject, const Lateness& where,
+                                                    double late_ms) {
   const Intervals copies = time_of_kind(subject, EventKind::copy_in);
   if (link_is_the_limit(subject, copies)) return offload_less(subject, copies, late_ms);
   const bool in_block = where.block != trace::kNoBlock;
@@ -106,7 +108,7 @@ FindingAdvice advice_for_late_in(const FindingRuleInput& subject, const Lateness
   return subject.tunables.deeper_prefetch();
 }
 
-std::optional<Finding> slow(const FindingRuleInput& subject, EventKind kind) {
+std::optional<Finding> slow(const TrialTraceMeasurementAndPlan& subject, EventKind kind) {
   const double link = link_rate(subject, kind);
   if (link <= 0 || !offloads_activations(subject, kind)) return {};
   int64_t bytes = 0;
@@ -130,7 +132,7 @@ std::optional<Finding> slow(const FindingRuleInput& subject, EventKind kind) {
 
 }  // namespace
 
-std::optional<Finding> copies_in_late(const FindingRuleInput& subject) {
+std::optional<Finding> copies_in_late(const TrialTraceMeasurementAndPlan& subject) {
   const Intervals& late = subject.breakdown.in;
   const double ms = subject.per_step_ms(trace::total(late));
   if (subject.share_of_step(ms) < kSignificantShare || !offloads_activations(subject, EventKind::copy_in)) return {};
@@ -142,7 +144,7 @@ std::optional<Finding> copies_in_late(const FindingRuleInput& subject) {
   return finding;
 }
 
-std::optional<Finding> copies_out_late(const FindingRuleInput& subject) {
+std::optional<Finding> copies_out_late(const TrialTraceMeasurementAndPlan& subject) {
   const Intervals& late = subject.breakdown.out;
   const double ms = subject.per_step_ms(trace::total(late));
   if (subject.share_of_step(ms) < kSignificantShare || !offloads_activations(subject, EventKind::copy_out)) return {};
@@ -154,7 +156,7 @@ std::optional<Finding> copies_out_late(const FindingRuleInput& subject) {
   return finding;
 }
 
-std::optional<Finding> waits(const FindingRuleInput& subject) {
+std::optional<Finding> waits(const TrialTraceMeasurementAndPlan& subject) {
   const Intervals recorded = time_of_kind(subject, EventKind::wait);
   const Intervals alone = trace::intersect(subject.breakdown.wait, recorded);
   const double ms = subject.per_step_ms(trace::total(alone));
@@ -165,12 +167,13 @@ std::optional<Finding> waits(const FindingRuleInput& subject) {
   Finding finding = subject.costs(
       "waits", ms,
       "compute waits " + ms_text(ms) + " a step while nothing is copied" + (for_disk ? ", for disk reads" : ""),
-      for_disk ? FindingAdvice("a faster --scratch, or a larger --host-budget") : subject.tunables.deeper_prefetch());
+      for_disk ? AdviceTextAndAlternativeStrategy("a faster --scratch, or a larger --host-budget")
+               : subject.tunables.deeper_prefetch());
   finding.evidence = subject.evidence(alone, EventKind::wait);
   return finding;
 }
 
-std::optional<Finding> small_copies(const FindingRuleInput& subject) {
+std::optional<Finding> small_copies(const TrialTraceMeasurementAndPlan& subject) {
   std::vector<TimeInterval> slow;
   double lost_ns = 0;
   int64_t bytes = 0, ns = 0;
@@ -200,10 +203,14 @@ std::optional<Finding> small_copies(const FindingRuleInput& subject) {
   return finding;
 }
 
-std::optional<Finding> slow_out(const FindingRuleInput& subject) { return slow(subject, EventKind::copy_out); }
-std::optional<Finding> slow_in(const FindingRuleInput& subject) { return slow(subject, EventKind::copy_in); }
+std::optional<Finding> slow_out(const TrialTraceMeasurementAndPlan& subject) {
+  return slow(subject, EventKind::copy_out);
+}
+std::optional<Finding> slow_in(const TrialTraceMeasurementAndPlan& subject) {
+  return slow(subject, EventKind::copy_in);
+}
 
-std::optional<Finding> pageable_copies(const FindingRuleInput& subject) {
+std::optional<Finding> pageable_copies(const TrialTraceMeasurementAndPlan& subject) {
   int64_t bytes = 0;
   const Intervals time = trace::time_of(subject.trace, [&](const TraceEvent& event) {
     const bool copy = event.kind == EventKind::copy_out || event.kind == EventKind::copy_in;

@@ -16,7 +16,7 @@ constexpr Rule kRules[] = {
 
 int64_t peak_of(const trace::Trace& trace, const result::TrialMeasurement& measurement) {
   if (measurement.peak_bytes.allocated > 0 || trace.memory.empty()) return measurement.peak_bytes.allocated;
-  return std::ranges::max(trace.memory, {}, &trace::MemorySample::allocated_bytes).allocated_bytes;
+  return std::ranges::max(trace.memory, {}, &trace::AllocatedBytesSample::allocated_bytes).allocated_bytes;
 }
 
 double step_of(const result::TrialMeasurement& measurement, const std::vector<trace::TimeInterval>& steps) {
@@ -35,8 +35,9 @@ int count_blocks(const trace::Trace& trace) {
 
 }  // namespace
 
-FindingRuleInput::FindingRuleInput(const trace::Trace& trace, const result::TrialMeasurement& measurement,
-                                   const plan::Plan* plan)
+TrialTraceMeasurementAndPlan::TrialTraceMeasurementAndPlan(const trace::Trace& trace,
+                                                           const result::TrialMeasurement& measurement,
+                                                           const plan::Plan* plan)
     : trace(trace),
       measurement(measurement),
       plan(plan),
@@ -46,7 +47,7 @@ FindingRuleInput::FindingRuleInput(const trace::Trace& trace, const result::Tria
       peak_bytes(peak_of(trace, measurement)),
       step_ms(step_of(measurement, steps)) {}
 
-bool FindingRuleInput::offloads_values() const {
+bool TrialTraceMeasurementAndPlan::offloads_values() const {
   const result::StepHostDeviceCopyStats& transfer = measurement.transfer;
   const auto is_copy = [&](const trace::TraceEvent& event) {
     const bool copy = event.kind == trace::EventKind::copy_out || event.kind == trace::EventKind::copy_in;
@@ -56,13 +57,14 @@ bool FindingRuleInput::offloads_values() const {
   return std::ranges::any_of(trace.events, is_copy);
 }
 
-double FindingRuleInput::per_step_ms(int64_t ns) const {
+double TrialTraceMeasurementAndPlan::per_step_ms(int64_t ns) const {
   return static_cast<double>(ns) / 1e6 / static_cast<double>(std::max<size_t>(1, steps.size()));
 }
 
-double FindingRuleInput::share_of_step(double ms) const { return step_ms > 0 ? ms / step_ms : 0; }
+double TrialTraceMeasurementAndPlan::share_of_step(double ms) const { return step_ms > 0 ? ms / step_ms : 0; }
 
-Finding FindingRuleInput::costs(const char* rule, double ms, std::string what, FindingAdvice advice) const {
+Finding TrialTraceMeasurementAndPlan::costs(const char* rule, double ms, std::string what,
+                                            AdviceTextAndAlternativeStrategy advice) const {
   Finding finding;
   finding.rule = rule;
   finding.what = std::move(what);
@@ -75,14 +77,15 @@ Finding FindingRuleInput::costs(const char* rule, double ms, std::string what, F
   return finding;
 }
 
-Finding FindingRuleInput::concerns(const char* rule, int64_t bytes, std::string what, FindingAdvice advice) const {
+Finding TrialTraceMeasurementAndPlan::concerns(const char* rule, int64_t bytes, std::string what,
+                                               AdviceTextAndAlternativeStrategy advice) const {
   Finding finding = costs(rule, 0, std::move(what), std::move(advice));
   finding.bytes = bytes;
   finding.weight = static_cast<double>(bytes) / static_cast<double>(std::max<int64_t>(1, peak_bytes));
   return finding;
 }
 
-FindingTraceEvidence FindingRuleInput::evidence(const trace::Intervals& set, trace::EventKind kind) const {
+FindingTraceEvidence TrialTraceMeasurementAndPlan::evidence(const trace::Intervals& set, trace::EventKind kind) const {
   FindingTraceEvidence evidence;
   evidence.strategy = measurement.strategy;
   std::vector<std::pair<int64_t, uint32_t>> worst;  // negative time within `set`, so that ties keep the order of events

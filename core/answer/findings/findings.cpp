@@ -28,7 +28,7 @@ std::string sentence(const Finding& finding) {
 std::vector<Finding> find(const trace::Trace& trace, const result::TrialMeasurement& measurement,
                           const plan::Plan* plan) {
   if (had_no_effect(measurement)) return {};
-  const FindingRuleInput subject(trace, measurement, plan);
+  const TrialTraceMeasurementAndPlan subject(trace, measurement, plan);
   std::vector<Finding> findings;
   for (const Rule rule : all_rules()) {
     if (std::optional<Finding> finding = rule(subject)) findings.push_back(std::move(*finding));

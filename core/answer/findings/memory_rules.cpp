@@ -24,7 +24,7 @@ struct Holder {
   int members = 1;  // blocks whose names differ only in numbers are one holder: "layers.*"
 };
 
-Holder largest_holder(const trace::Trace& trace, const trace::MemorySample& peak) {
+Holder largest_holder(const trace::Trace& trace, const trace::AllocatedBytesSample& peak) {
   std::vector<int64_t> held(trace.owners.size());
   for (const trace::OwnerMemorySample& sample : trace.owned) {
     if (sample.time_ns <= peak.time_ns) held[sample.owner] = sample.bytes;
@@ -46,13 +46,14 @@ Holder largest_holder(const trace::Trace& trace, const trace::MemorySample& peak
 }
 
 // Only the `plain` loss runs that op. The trace does not show which loss it was.
-FindingAdvice advice_for_head(const trace::Trace& trace, const TraceEvent* at) {
+AdviceTextAndAlternativeStrategy advice_for_head(const trace::Trace& trace, const TraceEvent* at) {
   const bool in_head = at && at->region.kind == trace::TraceRegionLevel::head;
   if (!in_head || std::ranges::find(trace.names, "aten::cross_entropy_loss") == trace.names.end()) return "";
   return "with the loss causal_lm or next_token, --loss-impl fused (or chunked=N) never holds the whole logits";
 }
 
-FindingAdvice advice_for_holder(const FindingRuleInput& subject, const Holder& holder, const TraceEvent* at) {
+AdviceTextAndAlternativeStrategy advice_for_holder(const TrialTraceMeasurementAndPlan& subject, const Holder& holder,
+                                                   const TraceEvent* at) {
   switch (holder.kind) {
     case MemoryOwnerKind::parameters:
     case MemoryOwnerKind::gradients: return "states=host keeps that in CPU memory; a smaller --dtype shrinks it";
@@ -70,7 +71,7 @@ FindingAdvice advice_for_holder(const FindingRuleInput& subject, const Holder& h
 }
 
 // If memory is unused: offload fewer bytes, or recompute less.
-FindingAdvice do_less(const FindingRuleInput& subject, int64_t unused) {
+AdviceTextAndAlternativeStrategy do_less(const TrialTraceMeasurementAndPlan& subject, int64_t unused) {
   const int64_t moved = subject.measurement.transfer.out_bytes;
   if (!subject.tunables.offloads() || moved <= 0) return subject.tunables.recompute_less();
   return subject.tunables.offload_less(1 - static_cast<double>(unused) / static_cast<double>(moved));
@@ -85,10 +86,11 @@ int64_t recomputed_bytes(const trace::Trace& trace) {
 
 }  // namespace
 
-std::optional<Finding> peak_owner(const FindingRuleInput& subject) {
+std::optional<Finding> peak_owner(const TrialTraceMeasurementAndPlan& subject) {
   const trace::Trace& trace = subject.trace;
   if (trace.memory.empty() || trace.owned.empty()) return {};
-  const trace::MemorySample peak = *std::ranges::max_element(trace.memory, {}, &trace::MemorySample::allocated_bytes);
+  const trace::AllocatedBytesSample peak =
+      *std::ranges::max_element(trace.memory, {}, &trace::AllocatedBytesSample::allocated_bytes);
   const Holder holder = largest_holder(trace, peak);
   if (holder.bytes <= 0) return {};
   const TraceEvent* at = trace::region_at(trace, peak.time_ns);
@@ -98,13 +100,13 @@ std::optional<Finding> peak_owner(const FindingRuleInput& subject) {
       "peak-owner", holder.bytes,
       "the peak of " + format_bytes(peak.allocated_bytes) + (region.empty() ? "" : " is in " + region) + "; " +
           holder.name + (holder.members > 1 ? " hold " : " holds ") + fixed(percent, 0) + " % of it",
-      subject.measurement.memory ? FindingAdvice("") : advice_for_holder(subject, holder, at));
+      subject.measurement.memory ? AdviceTextAndAlternativeStrategy("") : advice_for_holder(subject, holder, at));
   finding.severity = Severity::note;
   finding.evidence.start_ns = finding.evidence.end_ns = peak.time_ns;
   return finding;
 }
 
-std::optional<Finding> budget_unused(const FindingRuleInput& subject) {
+std::optional<Finding> budget_unused(const TrialTraceMeasurementAndPlan& subject) {
   const int64_t budget = subject.trace.budget_bytes, peak = subject.peak_bytes;
   const bool pays = subject.measurement.recomputed_ops > 0 || subject.measurement.transfer.out_bytes > 0;
   if (budget <= 0 || peak <= 0 || !pays) return {};
@@ -115,7 +117,7 @@ std::optional<Finding> budget_unused(const FindingRuleInput& subject) {
                           do_less(subject, unused));
 }
 
-std::optional<Finding> fragmentation(const FindingRuleInput& subject) {
+std::optional<Finding> fragmentation(const TrialTraceMeasurementAndPlan& subject) {
   const result::PeakMemory& peak = subject.measurement.peak_bytes;
   const int64_t free = peak.reserved - peak.allocated;
   if (peak.device == 0 || free < kLargePieces ||
@@ -130,7 +132,7 @@ std::optional<Finding> fragmentation(const FindingRuleInput& subject) {
             : std::string(kAllocatorVariable) + "=" + kExpandableSegments + " changes no result, and may reserve less");
 }
 
-std::optional<Finding> host_memory_full(const FindingRuleInput& subject) {
+std::optional<Finding> host_memory_full(const TrialTraceMeasurementAndPlan& subject) {
   const double ms = subject.measurement.stalls.room_ms;
   if (subject.share_of_step(ms) < kSignificantShare) return {};
   return subject.costs("host-memory-full", ms,
@@ -138,12 +140,12 @@ std::optional<Finding> host_memory_full(const FindingRuleInput& subject) {
                        "a larger --host-budget, or a faster --scratch");
 }
 
-std::optional<Finding> disk_late(const FindingRuleInput& subject) {
+std::optional<Finding> disk_late(const TrialTraceMeasurementAndPlan& subject) {
   const double ms = subject.measurement.stalls.disk_ms;
   if (subject.share_of_step(ms) < kSignificantShare) return {};
   const trace::Intervals reads =
       trace::time_of(subject.trace, [](const TraceEvent& event) { return event.kind == EventKind::disk_read; });
-  FindingAdvice advice = subject.tunables.deeper_prefetch();
+  AdviceTextAndAlternativeStrategy advice = subject.tunables.deeper_prefetch();
   advice.text = "a larger --host-budget, or " + advice.text;
   Finding finding =
       subject.costs("disk-late", ms, "disk reads are late by " + ms_text(ms) + " a step", std::move(advice));
@@ -151,7 +153,7 @@ std::optional<Finding> disk_late(const FindingRuleInput& subject) {
   return finding;
 }
 
-std::optional<Finding> recompute_expensive(const FindingRuleInput& subject) {
+std::optional<Finding> recompute_expensive(const TrialTraceMeasurementAndPlan& subject) {
   const result::StepHostDeviceCopyStats& transfer = subject.measurement.transfer;
   const double ms = subject.measurement.recompute_ms;
   const auto bytes = static_cast<double>(recomputed_bytes(subject.trace));

@@ -58,8 +58,8 @@ const StrategyPart& SuggestedStrategyBuilder::offload() const {
   return *std::ranges::find_if(strategy_->parts(), &StrategyPart::is_offload);
 }
 
-FindingAdvice SuggestedStrategyBuilder::change(StrategyParameterId parameter, const Change& value,
-                                               const std::string& otherwise) const try {
+AdviceTextAndAlternativeStrategy SuggestedStrategyBuilder::change(StrategyParameterId parameter, const Change& value,
+                                                                  const std::string& otherwise) const try {
   const Strategy changed = strategy_->with(parameter, value);
   std::vector<std::string> changes;
   for (size_t i = 0; i < changed.parts().size(); ++i) {
@@ -74,7 +74,7 @@ FindingAdvice SuggestedStrategyBuilder::change(StrategyParameterId parameter, co
   return otherwise;
 }
 
-FindingAdvice SuggestedStrategyBuilder::deeper_prefetch() const {
+AdviceTextAndAlternativeStrategy SuggestedStrategyBuilder::deeper_prefetch() const {
   const std::string otherwise = "a deeper prefetch";
   if (offloads()) {
     if (offload().kind() == StrategyKind::offload_sync)
@@ -86,12 +86,12 @@ FindingAdvice SuggestedStrategyBuilder::deeper_prefetch() const {
   }
   if (!plan_) return otherwise;
   const plan::TransferSettings& now = plan_->transfer;
-  if (now.schedule == plan::OffloadGranularity::block)
+  if (now.schedule == plan::ActivationOffloadCopyGranularity::block)
     return field("prefetch_blocks", now.prefetch_blocks, int64_t{now.prefetch_blocks} + 1);
   return field("prefetch_bytes", now.prefetch_bytes, twice(now.prefetch_bytes, kGiB));
 }
 
-FindingAdvice SuggestedStrategyBuilder::larger_stash() const {
+AdviceTextAndAlternativeStrategy SuggestedStrategyBuilder::larger_stash() const {
   const std::string otherwise = "more copies out in flight";
   if (offloads()) {
     if (offload().kind() == StrategyKind::offload_sync) return deeper_prefetch();
@@ -102,12 +102,12 @@ FindingAdvice SuggestedStrategyBuilder::larger_stash() const {
   }
   if (!plan_) return otherwise;
   const plan::TransferSettings& now = plan_->transfer;
-  if (now.schedule == plan::OffloadGranularity::block)
+  if (now.schedule == plan::ActivationOffloadCopyGranularity::block)
     return field("groups_in_flight", now.groups_in_flight, int64_t{now.groups_in_flight} + 1);
   return field("stash_bytes", now.stash_bytes, twice(now.stash_bytes, kGiB));
 }
 
-FindingAdvice SuggestedStrategyBuilder::offload_less(double share) const {
+AdviceTextAndAlternativeStrategy SuggestedStrategyBuilder::offload_less(double share) const {
   const std::string otherwise = "offload fewer activations";
   if (!offloads()) return otherwise;
   const double less = std::clamp(share, 0.05, 0.95);
@@ -115,7 +115,7 @@ FindingAdvice SuggestedStrategyBuilder::offload_less(double share) const {
   return change(StrategyParameterId::fraction, value, otherwise);
 }
 
-FindingAdvice SuggestedStrategyBuilder::keep_small(int64_t bytes) const {
+AdviceTextAndAlternativeStrategy SuggestedStrategyBuilder::keep_small(int64_t bytes) const {
   const std::string otherwise = "keep activations under " + std::to_string(bytes >> 20) + " MiB on the device";
   const auto value = [&](const auto& part) {
     return std::to_string(twice(part.bytes(StrategyParameterId::min), bytes));
@@ -125,7 +125,7 @@ FindingAdvice SuggestedStrategyBuilder::keep_small(int64_t bytes) const {
   return field("min_bytes", plan_->transfer.min_bytes, twice(plan_->transfer.min_bytes, bytes));
 }
 
-FindingAdvice SuggestedStrategyBuilder::pinned() const {
+AdviceTextAndAlternativeStrategy SuggestedStrategyBuilder::pinned() const {
   const std::string own = "the model copies between devices itself: pin that tensor, or keep it on the device";
   if (offloads())
     return change(
@@ -134,7 +134,7 @@ FindingAdvice SuggestedStrategyBuilder::pinned() const {
   return own;
 }
 
-FindingAdvice SuggestedStrategyBuilder::keep_last() const {
+AdviceTextAndAlternativeStrategy SuggestedStrategyBuilder::keep_last() const {
   const std::string otherwise = "keep the last block's activations on the device";
   if (!offloads()) return otherwise;
   const auto value = [&](const StrategyPart& part) {
@@ -145,7 +145,8 @@ FindingAdvice SuggestedStrategyBuilder::keep_last() const {
 }
 
 // Recomputes every n-th of the blocks that parts of `kind` name, with the least n that recomputes fewer of them.
-FindingAdvice SuggestedStrategyBuilder::recompute_every(StrategyKind kind, const std::string& otherwise) const {
+AdviceTextAndAlternativeStrategy SuggestedStrategyBuilder::recompute_every(StrategyKind kind,
+                                                                           const std::string& otherwise) const {
   const auto of_kind = [&](const StrategyPart& part) { return part.kind() == kind; };
   const auto part = std::ranges::find_if(strategy_->parts(), of_kind);
   if (part == strategy_->parts().end()) return otherwise;
@@ -158,23 +159,23 @@ FindingAdvice SuggestedStrategyBuilder::recompute_every(StrategyKind kind, const
   return {name(*part) + " -> " + name(changed.parts()[part - strategy_->parts().begin()]), changed};
 }
 
-FindingAdvice SuggestedStrategyBuilder::recompute_less() const {
+AdviceTextAndAlternativeStrategy SuggestedStrategyBuilder::recompute_less() const {
   const std::string otherwise = "blocks= with fewer blocks, or a rule of a plan, keeps more on the device";
   if (!strategy_) return otherwise;
   for (const StrategyKind kind : {StrategyKind::checkpoint_full, StrategyKind::checkpoint_every})
-    if (FindingAdvice advice = recompute_every(kind, ""); !advice.text.empty()) return advice;
+    if (AdviceTextAndAlternativeStrategy advice = recompute_every(kind, ""); !advice.text.empty()) return advice;
   return change(
       StrategyParameterId::save, [](const auto& part) { return part.text(StrategyParameterId::save) + "+matmul-all"; },
       otherwise);
 }
 
-FindingAdvice SuggestedStrategyBuilder::offload_head() const {
+AdviceTextAndAlternativeStrategy SuggestedStrategyBuilder::offload_head() const {
   const std::string otherwise = "a smaller --batch or --seq";
   const auto value = [](const StrategyPart& part) {
     // Activations outside of blocks belong to a part for all blocks.
     return part.blocks().all() ? "move" : part.text(StrategyParameterId::head);
   };
-  return offloads() ? change(StrategyParameterId::head, value, otherwise) : FindingAdvice(otherwise);
+  return offloads() ? change(StrategyParameterId::head, value, otherwise) : AdviceTextAndAlternativeStrategy(otherwise);
 }
 
 }  // namespace memtune::findings

@@ -15,7 +15,8 @@ constexpr double kOverhead = 0.1;                 // of the measured step
 constexpr double kHostBound = 0.1, kSpreads = 2;  // of the step; of the spread of measured steps
 
 // A finding about how reliable the figures are.
-Finding doubt(const FindingRuleInput& subject, const char* rule, double weight, std::string what, std::string advice) {
+Finding doubt(const TrialTraceMeasurementAndPlan& subject, const char* rule, double weight, std::string what,
+              std::string advice) {
   Finding finding = subject.costs(rule, 0, std::move(what), std::move(advice));
   finding.severity = Severity::problem;
   finding.weight = weight;
@@ -24,7 +25,7 @@ Finding doubt(const FindingRuleInput& subject, const char* rule, double weight, 
 }
 
 // From the first device event of each step to its last. Host work before and after is no gap.
-Intervals active(const FindingRuleInput& subject) {
+Intervals active(const TrialTraceMeasurementAndPlan& subject) {
   const trace::StepDeviceTimeBreakdown& breakdown = subject.breakdown;
   Intervals busy;
   for (const Intervals* set :
@@ -53,7 +54,7 @@ struct Gaps {
   bool in_optimizer = false;  // most of them
 };
 
-Gaps find_gaps(const FindingRuleInput& subject) {
+Gaps find_gaps(const TrialTraceMeasurementAndPlan& subject) {
   Gaps gaps{trace::intersect(subject.breakdown.idle, active(subject))};
   const int64_t in_optimizer = trace::total(trace::intersect(gaps.all, optimizer_phases(subject.trace)));
   gaps.in_optimizer = 2 * in_optimizer > trace::total(gaps.all);
@@ -62,7 +63,7 @@ Gaps find_gaps(const FindingRuleInput& subject) {
 
 // What the device waits for the host in a measured step. Tracing slows the host down, so the gaps are longer than in a
 // measured step, but what the device does takes as long.
-double host_wait_ms(const FindingRuleInput& subject, const Gaps& gaps) {
+double host_wait_ms(const TrialTraceMeasurementAndPlan& subject, const Gaps& gaps) {
   const trace::StepDeviceTimeBreakdown& breakdown = subject.breakdown;
   int64_t busy_ns = 0;
   for (const Intervals* set :
@@ -98,7 +99,7 @@ PartTimes part_times(const trace::Trace& trace) {
 
 }  // namespace
 
-std::optional<Finding> block_times(const FindingRuleInput& subject) {
+std::optional<Finding> block_times(const TrialTraceMeasurementAndPlan& subject) {
   const PartTimes times = part_times(subject.trace);
   if (times.blocks_ns.size() < 2) return {};
   int64_t step_ns = 0, blocks_ns = 0;
@@ -123,7 +124,7 @@ std::optional<Finding> block_times(const FindingRuleInput& subject) {
   return finding;
 }
 
-std::optional<Finding> host_bound(const FindingRuleInput& subject) {
+std::optional<Finding> host_bound(const TrialTraceMeasurementAndPlan& subject) {
   const Gaps gaps = find_gaps(subject);
   const double ms = host_wait_ms(subject, gaps);
   if (ms <= 0) return {};
@@ -137,7 +138,7 @@ std::optional<Finding> host_bound(const FindingRuleInput& subject) {
   return finding;
 }
 
-std::optional<Finding> device_idle(const FindingRuleInput& subject) {
+std::optional<Finding> device_idle(const TrialTraceMeasurementAndPlan& subject) {
   const Gaps found = find_gaps(subject);
   const auto& [gaps, updates] = found;
   const double ms = subject.per_step_ms(trace::total(gaps));
@@ -154,7 +155,7 @@ std::optional<Finding> device_idle(const FindingRuleInput& subject) {
   return finding;
 }
 
-std::optional<Finding> collectives_exposed(const FindingRuleInput& subject) {
+std::optional<Finding> collectives_exposed(const TrialTraceMeasurementAndPlan& subject) {
   const Intervals& alone = subject.breakdown.collectives;
   const double ms = subject.per_step_ms(trace::total(alone));
   if (subject.share_of_step(ms) < kSignificantShare) return {};
@@ -166,7 +167,7 @@ std::optional<Finding> collectives_exposed(const FindingRuleInput& subject) {
   return finding;
 }
 
-std::optional<Finding> records_lost(const FindingRuleInput& subject) {
+std::optional<Finding> records_lost(const TrialTraceMeasurementAndPlan& subject) {
   if (subject.trace.lost_records <= 0) return {};
   const double all = static_cast<double>(subject.trace.events.size()) + static_cast<double>(subject.trace.lost_records);
   return doubt(subject, "records-lost", static_cast<double>(subject.trace.lost_records) / all,
@@ -175,14 +176,14 @@ std::optional<Finding> records_lost(const FindingRuleInput& subject) {
                "trace fewer steps");
 }
 
-std::optional<Finding> steps_vary(const FindingRuleInput& subject) {
+std::optional<Finding> steps_vary(const TrialTraceMeasurementAndPlan& subject) {
   if (!subject.measurement.noisy) return {};
   const double spread = result::spread(subject.measurement.step_ms);
   return doubt(subject, "steps-vary", spread, "steps vary by " + fixed(100 * spread, 0) + " %",
                "more --steps, and nothing else on the machine");
 }
 
-std::optional<Finding> profiler_slows(const FindingRuleInput& subject) {
+std::optional<Finding> profiler_slows(const TrialTraceMeasurementAndPlan& subject) {
   const double overhead = subject.measurement.profiler_overhead;
   if (overhead < kOverhead) return {};
   return doubt(subject, "profiler-slows", overhead,

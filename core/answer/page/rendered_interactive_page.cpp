@@ -89,7 +89,7 @@ RenderedInteractivePage interactive_page(const std::string& viewer, const sweep:
                                          int64_t most_bytes) {
   const size_t mark = viewer.find(kMark);
   if (mark == std::string::npos) throw UsageError("the viewer for browsers is damaged; scripts/web builds it again");
-  const sweep::SweepSettingsAndTrialList record = directory.read_record();
+  const sweep::SweepJsonSettingsFactsAndTrials record = directory.read_record();
   Archive archive(directory, most_bytes);
   archive.add("sweep.json");
   for (const sweep::SweepTrialEntry& trial : record.trials) {

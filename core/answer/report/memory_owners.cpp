@@ -48,7 +48,7 @@ std::string phase_text(const StepMemoryBreakdown& memory) {
 
 std::string modules_text(const StepMemoryBreakdown& memory) {
   std::vector<std::string> parts;
-  for (const result::MemoryOfModuleGroup& each : memory.modules) {
+  for (const result::SameNamedModulesPeakMemory& each : memory.modules) {
     if (parts.size() == kModulesShown) break;
     parts.push_back(each.name + (each.count > 1 ? " (" + std::to_string(each.count) + ")" : "") + " " +
                     format_bytes(each.bytes) +

@@ -16,7 +16,7 @@ namespace {
 using result::OomCause;
 using result::OutOfMemoryBreakdown;
 
-std::string batch_text(const result::BatchRowsAndTokens& batch) {
+std::string batch_text(const result::OomBatchRowsAndTokens& batch) {
   return std::to_string(result::amount(batch)) + (batch.positions > 0 ? " positions" : " rows");
 }
 

@@ -51,7 +51,7 @@ Report printable(Report report) {
     if (m.memory) {
       for (result::AllocatingSourceLine& line : m.memory->lines)
         clean_names(line.file, line.function, line.inner, line.text);
-      for (result::MemoryOfModuleGroup& module : m.memory->modules) clean_names(module.name);
+      for (result::SameNamedModulesPeakMemory& module : m.memory->modules) clean_names(module.name);
       clean_names(m.memory->paths);
     }
     for (result::TrialRoundTimesAndMachineLoad& round : m.rounds) clean_names(round.base);

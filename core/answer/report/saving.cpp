@@ -32,7 +32,8 @@ class SavingColumns {
   std::vector<TableColumn> make() {
     const auto best = result::advise(row_.saves, row_.measurement.step_ms.median, mtbf_s_ > 0 ? mtbf_s_ : kRates[1]);
     add(" ", true, [&](const StateSaveModeMeasurement& save) {
-      return mtbf_s_ > 0 && best && save.mode == best->mode ? TableCell{"*", TextStyle::good} : TableCell{""};
+      return mtbf_s_ > 0 && best && save.mode == best->mode ? TableCell{"*", ReportTextHighlightKind::good}
+                                                            : TableCell{""};
     });
     add("saving state", true, [](const StateSaveModeMeasurement& save) { return TableCell{save.mode}; });
     add_ms("blocked ms", &StateSaveModeMeasurement::blocked_ms, "median time that training waited for a save");

@@ -40,10 +40,9 @@ void take_gradients(const TrialMeasurement& rank, size_t number, TrialMeasuremen
 }
 
 // Merges the saves of one more rank.
-void add_saves(const std::vector<TrainingRunStateSaveRecord>& saves, size_t rank,
-               std::vector<TrainingRunStateSaveRecord>& to) {
-  for (const TrainingRunStateSaveRecord& save : saves) {
-    const auto same = std::ranges::find(to, save.step, &TrainingRunStateSaveRecord::step);
+void add_saves(const std::vector<SingleStateSaveRecord>& saves, size_t rank, std::vector<SingleStateSaveRecord>& to) {
+  for (const SingleStateSaveRecord& save : saves) {
+    const auto same = std::ranges::find(to, save.step, &SingleStateSaveRecord::step);
     if (same == to.end()) continue;
     same->blocked_ms = std::max(same->blocked_ms, save.blocked_ms);
     same->durable_ms = std::max(same->durable_ms, save.durable_ms);

@@ -174,6 +174,6 @@ bool is_limited(const OutOfMemoryBreakdown& oom) {
   return oom.limit_bytes < oom.total_bytes - oom.total_bytes / kSizeShare;
 }
 
-int64_t amount(const BatchRowsAndTokens& batch) { return batch.positions > 0 ? batch.positions : batch.rows; }
+int64_t amount(const OomBatchRowsAndTokens& batch) { return batch.positions > 0 ? batch.positions : batch.rows; }
 
 }  // namespace memtune::result

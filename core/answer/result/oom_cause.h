@@ -40,6 +40,6 @@ int64_t attention_bytes(const OutOfMemoryBreakdown& oom);
 bool is_limited(const OutOfMemoryBreakdown& oom);
 
 // What the batch is compared by: positions, or rows if positions are not known.
-int64_t amount(const BatchRowsAndTokens& batch);
+int64_t amount(const OomBatchRowsAndTokens& batch);
 
 }  // namespace memtune::result

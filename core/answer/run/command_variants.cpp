@@ -167,7 +167,7 @@ std::vector<std::string> with_paths(const CommandVariant& variant, const std::st
   return words;
 }
 
-void to_json(nlohmann::json& json, const CommandSweepRecord& sweep) {
+void to_json(nlohmann::json& json, const CommandSweepSettingsAndVariants& sweep) {
   nlohmann::json variants = nlohmann::json::array(), skipped = nlohmann::json::array();
   for (const CommandVariant& each : sweep.variants)
     variants.push_back({{"name", each.name},
@@ -189,7 +189,7 @@ void to_json(nlohmann::json& json, const CommandSweepRecord& sweep) {
           {"notes", sweep.notes}};
 }
 
-void from_json(const nlohmann::json& json, CommandSweepRecord& sweep) {
+void from_json(const nlohmann::json& json, CommandSweepSettingsAndVariants& sweep) {
   sweep.command = json.at("command");
   sweep.trainer = json.at("trainer");
   for (const nlohmann::json& each : json.at("variants")) {

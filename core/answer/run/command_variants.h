@@ -32,7 +32,7 @@ struct SkippedCommandVariant {
 };
 
 // Stored in sweep.json.
-struct CommandSweepRecord {
+struct CommandSweepSettingsAndVariants {
   std::vector<std::string> command;      // as typed, with its placeholders
   std::string trainer;                   // "": none
   std::vector<CommandVariant> variants;  // the first is the baseline
@@ -43,8 +43,8 @@ struct CommandSweepRecord {
   std::string no_plan = {};             // why no variant runs under a plan, if one was looked for
   std::vector<std::string> notes = {};  // for the user
 };
-void to_json(nlohmann::json& json, const CommandSweepRecord& sweep);  // leaves out the content of files
-void from_json(const nlohmann::json& json, CommandSweepRecord& sweep);
+void to_json(nlohmann::json& json, const CommandSweepSettingsAndVariants& sweep);  // leaves out the content of files
+void from_json(const nlohmann::json& json, CommandSweepSettingsAndVariants& sweep);
 
 // An axis of --try, "batch=4;8": a placeholder and the values for it.
 struct CommandPlaceholderValues {

@@ -71,12 +71,12 @@ void refuse_later_format(const json& value, const std::filesystem::path& path) {
                          ": open it with that version, or sweep into another folder with --out");
 }
 
-SweepSettingsAndTrialList record_from_json(const json& value) {
-  SweepSettingsAndTrialList record;
+SweepJsonSettingsFactsAndTrials record_from_json(const json& value) {
+  SweepJsonSettingsFactsAndTrials record;
   record.model = value.at("model");
   record.machine = value.at("machine");
   if (value.contains("command")) {
-    record.command = value.at("command").get<CommandSweepRecord>();
+    record.command = value.at("command").get<CommandSweepSettingsAndVariants>();
   } else {
     record.request = value.at("request").get<plan::TrialRequest>();
     record.facts = {value.at("facts").get<plan::ProgramFacts>(), value.at("inputs"), value.at("loss"), {}};
@@ -193,7 +193,7 @@ void RunDirectory::remove_inspections() const {
   files_->remove_folder(root_);
 }
 
-void RunDirectory::write_record(const SweepSettingsAndTrialList& record) const {
+void RunDirectory::write_record(const SweepJsonSettingsFactsAndTrials& record) const {
   json trials = json::array();
   for (const SweepTrialEntry& spec : record.trials) trials.push_back(to_json(spec));
   json value = {{"format", record.command ? kFormat : kModelFormat},
@@ -219,7 +219,7 @@ void RunDirectory::write_record(const SweepSettingsAndTrialList& record) const {
   write_file(root_ / "sweep.json", to_text(value), *files_);
 }
 
-SweepSettingsAndTrialList RunDirectory::read_record() const {
+SweepJsonSettingsFactsAndTrials RunDirectory::read_record() const {
   const std::filesystem::path path = root_ / "sweep.json";
   if (!std::filesystem::exists(path)) {
     throw UsageError("no sweep in " + root_.string() + " (it has no sweep.json); memtune sweep --out " +

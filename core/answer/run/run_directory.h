@@ -32,7 +32,7 @@
 
 namespace memtune::sweep {
 
-// One trial of a sweep. SweepSettingsAndTrialList lists them in the order of running.
+// One trial of a sweep. SweepJsonSettingsFactsAndTrials lists them in the order of running.
 struct SweepTrialEntry {
   std::string strategy;
   std::optional<int64_t> batch, sequence;  // set only for an axis
@@ -44,13 +44,14 @@ struct SweepTrialEntry {
 };
 
 // Content of sweep.json.
-struct SweepSettingsAndTrialList {
+struct SweepJsonSettingsFactsAndTrials {
   std::string model;  // for messages: "model.pt", "small (profile)"
   std::string machine;
-  std::optional<CommandSweepRecord> command;  // set for sweeps of a command, which have no request and no facts
-  plan::TrialRequest request;                 // the part that all trials share
-  InspectedModel facts;                       // at the first setting
-  trace::RunProvenance origin;                // of the run that measured last; empty in older files
+  std::optional<CommandSweepSettingsAndVariants>
+      command;                  // set for sweeps of a command, which have no request and no facts
+  plan::TrialRequest request;   // the part that all trials share
+  InspectedModel facts;         // at the first setting
+  trace::RunProvenance origin;  // of the run that measured last; empty in older files
   std::vector<SweepTrialEntry> trials;
   int64_t budget_bytes = 0;  // 0: none
   result::RecommendationGoal goal = result::RecommendationGoal::throughput;
@@ -85,9 +86,9 @@ class RunDirectory {
   // Removes the files of model inspections, and the folder if nothing else is in it. No other process may use it.
   void remove_inspections() const;
 
-  void write_record(const SweepSettingsAndTrialList& record) const;
+  void write_record(const SweepJsonSettingsFactsAndTrials& record) const;
   // Throws UsageError if there is no sweep or its sweep.json is damaged, NewerFormatError for a later version.
-  SweepSettingsAndTrialList read_record() const;
+  SweepJsonSettingsFactsAndTrials read_record() const;
 
   void write_measurement(const std::string& folder, const result::TrialMeasurement& measurement) const;
   // None if the file is missing, invalid or does not match its checksum.
@@ -108,9 +109,9 @@ bool is_trial_folder(const std::string& folder);
 std::optional<plan::Plan> read_plan(const std::filesystem::path& path);
 
 // "PyTorch 2.15: untested on GPU" if the sweep's engine was; "" on a CPU, and for commands, which run no engine.
-std::string untested_engines(const SweepSettingsAndTrialList& record);
+std::string untested_engines(const SweepJsonSettingsFactsAndTrials& record);
 
 // Report of a sweep, finished or not, with its recommendation.
-report::Report make_report(const RunDirectory& directory, const SweepSettingsAndTrialList& record);
+report::Report make_report(const RunDirectory& directory, const SweepJsonSettingsFactsAndTrials& record);
 
 }  // namespace memtune::sweep

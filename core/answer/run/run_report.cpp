@@ -17,7 +17,7 @@ namespace memtune::sweep {
 namespace {
 
 // "1|2|4" if an axis has several values.
-std::string axis_text(const SweepSettingsAndTrialList& record, std::optional<int64_t> SweepTrialEntry::*axis) {
+std::string axis_text(const SweepJsonSettingsFactsAndTrials& record, std::optional<int64_t> SweepTrialEntry::*axis) {
   std::set<int64_t> values;
   for (const SweepTrialEntry& trial : record.trials)
     if (trial.*axis) values.insert(*(trial.*axis));
@@ -44,13 +44,13 @@ std::string steps_text(int steps, int warmup, size_t most_rounds) {
   return text(steps, "measured") + " after " + text(warmup, "warm-up") + rounds;
 }
 
-std::string settings_line(const CommandSweepRecord& command, size_t most_rounds) {
+std::string settings_line(const CommandSweepSettingsAndVariants& command, size_t most_rounds) {
   return (command.trainer.empty() ? "" : command.trainer + ", ") +
          (command.memory_cap_bytes > 0 ? "memory cap " + format_bytes(command.memory_cap_bytes) + ", " : "") +
          steps_text(command.steps, command.warmup, most_rounds);
 }
 
-std::string settings_line(const SweepSettingsAndTrialList& record, size_t most_rounds) {
+std::string settings_line(const SweepJsonSettingsFactsAndTrials& record, size_t most_rounds) {
   if (record.command) return settings_line(*record.command, most_rounds);
   const plan::TrainingSettings& training = record.request.training;
   const std::string batches = axis_text(record, &SweepTrialEntry::batch),
@@ -112,7 +112,7 @@ std::vector<std::string> notes_of(const std::vector<SweepTrialEntry>& trials) {
   return lines;
 }
 
-void find_effects(const CommandSweepRecord& sweep, report::Report& report) {
+void find_effects(const CommandSweepSettingsAndVariants& sweep, report::Report& report) {
   if (has_resident_peaks(report)) return;
   std::vector<std::string> likes;
   for (const result::TrialResultRow& row : report.rows) {
@@ -123,8 +123,8 @@ void find_effects(const CommandSweepRecord& sweep, report::Report& report) {
 }
 
 // Adds the command and the files of each row, and compares its losses with those of the baseline.
-void add_command(const RunDirectory& directory, const SweepSettingsAndTrialList& record, report::Report& report) {
-  const CommandSweepRecord& sweep = *record.command;
+void add_command(const RunDirectory& directory, const SweepJsonSettingsFactsAndTrials& record, report::Report& report) {
+  const CommandSweepSettingsAndVariants& sweep = *record.command;
   report.planned = !sweep.native.empty();
   report.trainer = sweep.trainer;
   report.no_plan = sweep.no_plan;
@@ -161,7 +161,7 @@ void add_command(const RunDirectory& directory, const SweepSettingsAndTrialList&
 }
 
 // "" if all trials were reached.
-std::string not_reached(const SweepSettingsAndTrialList& record, const report::Report& report) {
+std::string not_reached(const SweepJsonSettingsFactsAndTrials& record, const report::Report& report) {
   const auto count = std::ranges::count_if(report.rows, [&](const result::TrialResultRow& row) {
     return row.measurement.outcome == result::TrialOutcome::skipped &&
            std::ranges::find(record.trials, row.measurement.strategy, &SweepTrialEntry::strategy) !=
@@ -174,11 +174,11 @@ std::string not_reached(const SweepSettingsAndTrialList& record, const report::R
 
 }  // namespace
 
-std::string untested_engines(const SweepSettingsAndTrialList& record) {
+std::string untested_engines(const SweepJsonSettingsFactsAndTrials& record) {
   return record.command || record.request.training.device == "cpu" ? "" : untested_on_gpu(record.origin.torch);
 }
 
-report::Report make_report(const RunDirectory& directory, const SweepSettingsAndTrialList& record) {
+report::Report make_report(const RunDirectory& directory, const SweepJsonSettingsFactsAndTrials& record) {
   report::Report report;
   report.version = MEMTUNE_VERSION;
   report.model = record.model;

@@ -53,7 +53,7 @@ std::vector<std::string> words_of_program(const TrainerProfile& profile, const s
 
 class Checker {
  public:
-  Checker(TrainerProfileAndReleases known, const std::string& text, const std::string& name, int blocks)
+  Checker(TrainerProfileAndPackageVersions known, const std::string& text, const std::string& name, int blocks)
       : known_(std::move(known)),
         text_(text),
         is_config_(!known_.profile.forms.empty()),
@@ -206,7 +206,7 @@ class Checker {
     if (std::ranges::count(result_.problems, text, &ConfigProblem::text) == 0) add(own_.path_of(key), text);
   }
 
-  const TrainerProfileAndReleases known_;
+  const TrainerProfileAndPackageVersions known_;
   const std::string& text_;
   const bool is_config_;
   bool several_ = false, more_ = false;
@@ -219,7 +219,7 @@ class Checker {
 
 ConfigCheckResult check_config(const std::string& trainer, const std::string& text, const std::string& name,
                                const std::map<std::string, std::string>& releases, int blocks) {
-  const TrainerProfileAndReleases known = known_trainer(trainer, releases);
+  const TrainerProfileAndPackageVersions known = known_trainer(trainer, releases);
   const std::string older(find_trainer(trainer).older_before);
   const std::string ending = name.substr(std::min(name.rfind('.'), name.size()));
   if (known.profile.forms.empty() && (ending == ".toml" || ending == ".yaml" || ending == ".yml" || ending == ".json"))

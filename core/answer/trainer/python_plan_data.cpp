@@ -22,7 +22,7 @@ constexpr size_t kColumns = 118;
 
 std::string literal(const std::string& text) { return print_json(text); }  // the same syntax in Python
 
-std::string to_text(TorchFunctionTensorPlacements places) {
+std::string to_text(TorchFunctionResultAndSavePlacements places) {
   return to_string(places.result) + " " + to_string(places.own);
 }
 
@@ -53,11 +53,11 @@ void put_names(const std::vector<std::string>& names, const std::string& indent,
   text += indent + literal(line);
 }
 
-void put_block_policy(const BlockGroupTensorPlacements& block_policy, std::string& text) {
+void put_block_policy(const EqualBlocksTorchFunctionPlacements& block_policy, std::string& text) {
   const std::string head = "        {\"blocks\": ";
   text += head + numbers(block_policy.blocks, head.size() + 1) + ",\n";
   text += "         \"others\": " + literal(to_text(block_policy.others)) + ", \"ops\": {\n";
-  std::map<TorchFunctionTensorPlacements, std::vector<std::string>> groups;
+  std::map<TorchFunctionResultAndSavePlacements, std::vector<std::string>> groups;
   for (const auto& [name, places] : block_policy.functions) groups[places].push_back(name);
   for (const auto& [places, names] : groups) {
     text += "             " + literal(to_text(places)) + ":\n";
@@ -76,7 +76,8 @@ void put_places(const PythonPlanData& data, std::string& text) {
   text +=
       "    # \"module path/function#occurrence\", by the places of what it returns and of what it saves for itself.\n";
   text += "    \"treatments\": [\n";
-  for (const BlockGroupTensorPlacements& block_policy : data.block_policies) put_block_policy(block_policy, text);
+  for (const EqualBlocksTorchFunctionPlacements& block_policy : data.block_policies)
+    put_block_policy(block_policy, text);
   text += "    ],\n";
 }
 
@@ -155,26 +156,26 @@ std::vector<std::string> names_in(const std::string& text) {
   return names;
 }
 
-TorchFunctionTensorPlacements read_places(const std::string& text) {
+TorchFunctionResultAndSavePlacements read_places(const std::string& text) {
   const std::vector<std::string> words = split(text, ' ');
   if (words.size() != 2) throw UsageError("'" + text + "' are no two places");
-  const TorchFunctionTensorPlacements places{plan::parse_place(words[0]), plan::parse_place(words[1])};
+  const TorchFunctionResultAndSavePlacements places{plan::parse_place(words[0]), plan::parse_place(words[1])};
   if (places.result == TensorPlacement::disk || places.own == TensorPlacement::disk)
     throw UsageError("Python has no disk");
   return places;
 }
 
-BlockGroupTensorPlacements read_block_policy(const json& value, const std::string& path, int blocks) {
+EqualBlocksTorchFunctionPlacements read_block_policy(const json& value, const std::string& path, int blocks) {
   JsonObjectReader object(value, path);
   object.require({"blocks", "others", "ops"});
-  BlockGroupTensorPlacements block_policy;
+  EqualBlocksTorchFunctionPlacements block_policy;
   std::string others;
   object.read("blocks", block_policy.blocks, 0, blocks - 1);
   object.read("others", others);
   block_policy.others = read_places(others);
   JsonObjectReader ops(*object.find("ops"), object.path("ops"));
   for (const auto& [places, unused] : object.find("ops")->items()) {
-    const TorchFunctionTensorPlacements read = read_places(places);
+    const TorchFunctionResultAndSavePlacements read = read_places(places);
     std::string names;
     ops.read(places.c_str(), names);
     for (const std::string& name : names_in(names)) block_policy.functions[name] = read;

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/answer/trainer/block_group_tensor_placements.h"
+#include "core/answer/trainer/equal_blocks_torch_function_placements.h"
 
 namespace memtune::trainer {
 
@@ -28,7 +28,7 @@ struct PythonPlanData {
   // Only eager:
   bool offloads_input = false;  // offloads the first block's input
   std::vector<std::string> regions = {};
-  std::vector<BlockGroupTensorPlacements> block_policies = {};
+  std::vector<EqualBlocksTorchFunctionPlacements> block_policies = {};
   int64_t saved_min_bytes = 0;
   std::optional<PythonPlanOffloadedStates> states = {};
   // Only with offload:

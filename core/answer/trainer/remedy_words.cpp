@@ -108,7 +108,7 @@ std::optional<std::string> halved_batch(const TrainerProfile& profile, const Edi
 }
 
 // The config among the words of the command, which it reads itself.
-void find_config(const TrainerProfile& profile, TrainerCommandAndConfig& run) {
+void find_config(const TrainerProfile& profile, StartedTrainerCommandAndConfig& run) {
   for (const std::string& word : run.command)
     for (const std::string& form : profile.forms)
       if (std::error_code error;
@@ -116,8 +116,8 @@ void find_config(const TrainerProfile& profile, TrainerCommandAndConfig& run) {
         run.config_name = word, run.config_text = read_file(word);
 }
 
-std::vector<SettingInTrainerSyntax> words_of_trainer(TrainerCommandAndConfig run) {
-  TrainerProfileAndReleases known = known_trainer(run.trainer, {});
+std::vector<SettingInTrainerSyntax> words_of_trainer(StartedTrainerCommandAndConfig run) {
+  TrainerProfileAndPackageVersions known = known_trainer(run.trainer, {});
   TrainerProfile& profile = known.profile;
   choose_arguments(profile, run.command);
   find_config(profile, run);
@@ -135,7 +135,7 @@ std::vector<SettingInTrainerSyntax> words_of_trainer(TrainerCommandAndConfig run
 
 }  // namespace
 
-std::vector<SettingInTrainerSyntax> remedy_words(const TrainerCommandAndConfig& run) {
+std::vector<SettingInTrainerSyntax> remedy_words(const StartedTrainerCommandAndConfig& run) {
   if (std::ranges::find(trainers(), run.trainer) != trainers().end()) try {
       return words_of_trainer(run);
     } catch (const UsageError&) {  // the trainer itself reports what is wrong in a config

@@ -8,13 +8,13 @@
 
 namespace memtune::trainer {
 
-struct TrainerCommandAndConfig {
+struct StartedTrainerCommandAndConfig {
   std::vector<std::string> command;
   std::string trainer;                   // "": a script of its own
   std::string config_text, config_name;  // "": its settings are arguments
 };
 
 // A setting that cannot be made smaller has the text "". A config that cannot be read has no words.
-std::vector<result::SettingInTrainerSyntax> remedy_words(const TrainerCommandAndConfig& run);
+std::vector<result::SettingInTrainerSyntax> remedy_words(const StartedTrainerCommandAndConfig& run);
 
 }  // namespace memtune::trainer

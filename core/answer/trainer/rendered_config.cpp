@@ -111,7 +111,7 @@ std::string commented(const std::string& text, const EditableUserTrainerSettings
 
 }  // namespace
 
-RenderedConfig render_config(const TrainerProfileAndReleases& trainer, const EditableUserTrainerSettings& own,
+RenderedConfig render_config(const TrainerProfileAndPackageVersions& trainer, const EditableUserTrainerSettings& own,
                              const Changes& changes, const std::vector<std::string>& comments) {
   const TrainerProfile& profile = trainer.profile;
   if (!profile.calls.empty()) return {text_of(comments, call_lines(profile, changes))};

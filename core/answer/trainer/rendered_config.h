@@ -15,7 +15,7 @@ struct RenderedConfig {
 };
 
 // Throws UsageError like EditableUserTrainerSettings::with().
-RenderedConfig render_config(const TrainerProfileAndReleases& trainer, const EditableUserTrainerSettings& own,
+RenderedConfig render_config(const TrainerProfileAndPackageVersions& trainer, const EditableUserTrainerSettings& own,
                              const Changes& changes, const std::vector<std::string>& comments);
 
 }  // namespace memtune::trainer

@@ -4,7 +4,7 @@
 #include <set>
 #include <utility>
 
-#include "core/answer/trainer/block_group_tensor_placements.h"
+#include "core/answer/trainer/equal_blocks_torch_function_placements.h"
 #include "core/answer/trainer/export_comments.h"
 #include "core/answer/trainer/python_plan_data.h"
 #include "core/base/error.h"
@@ -39,11 +39,11 @@ int64_t hidden_bytes(const PythonPlanBlockPlacements& treated, const result::Tri
 // Words of the template's marks that hold for a file.
 using Words = std::set<std::string_view>;
 
-bool offloads_activations(const TorchFunctionTensorPlacements& places) {
+bool offloads_activations(const TorchFunctionResultAndSavePlacements& places) {
   return places.result == plan::TensorPlacement::host || places.own == plan::TensorPlacement::host;
 }
 
-bool offloads_activations(const BlockGroupTensorPlacements& block_policy) {
+bool offloads_activations(const EqualBlocksTorchFunctionPlacements& block_policy) {
   return offloads_activations(block_policy.others) ||
          std::any_of(block_policy.functions.begin(), block_policy.functions.end(),
                      [](const auto& function) { return offloads_activations(function.second); });
@@ -52,7 +52,7 @@ bool offloads_activations(const BlockGroupTensorPlacements& block_policy) {
 bool offloads_activations(const PythonPlanBlockPlacements& treated) {
   return treated.offloads_input ||
          std::ranges::any_of(treated.block_policies,
-                             [](const BlockGroupTensorPlacements& one) { return offloads_activations(one); });
+                             [](const EqualBlocksTorchFunctionPlacements& one) { return offloads_activations(one); });
 }
 
 // Appends the lines of a part whose marks hold, with the parts that it includes.
@@ -112,7 +112,7 @@ PythonPlanData data_of(const PythonPlanBlockPlacements& treated, const plan::Pla
                        const plan::ProgramFacts& facts, const result::TrialResultRow& row, const report::Report& report,
                        EagerOrCompiledExecution running) {
   const plan::TransferSettings& transfer = plan.transfer;
-  const bool ahead = transfer.schedule == plan::OffloadGranularity::block || transfer.prefetch_bytes > 0;
+  const bool ahead = transfer.schedule == plan::ActivationOffloadCopyGranularity::block || transfer.prefetch_bytes > 0;
   PythonPlanData data;
   data.compiled = running == EagerOrCompiledExecution::compiled;
   data.offloads_activations = data.compiled || offloads_activations(treated);

@@ -182,7 +182,7 @@ bool StrategyConfigTranslator::may_hold(const ConfigRejectionRule& rule, const C
   return about;
 }
 
-bool StrategyConfigTranslator::takes(StrategyConfigKeys& keys, std::string& why) const {
+bool StrategyConfigTranslator::takes(StrategyConfigChangesAndNotes& keys, std::string& why) const {
   for (const ConfigRejectionRule& rule : profile_.rules) {
     if (!may_hold(rule, keys.changes)) continue;
     const bool known = own_.has_config() && !rule.when.contains("$command");
@@ -195,7 +195,8 @@ bool StrategyConfigTranslator::takes(StrategyConfigKeys& keys, std::string& why)
   return true;
 }
 
-std::optional<StrategyConfigKeys> StrategyConfigTranslator::keys_of(const Strategy& strategy, std::string& why) const {
+std::optional<StrategyConfigChangesAndNotes> StrategyConfigTranslator::keys_of(const Strategy& strategy,
+                                                                               std::string& why) const {
   const std::string text = to_string(plain(strategy));
   for (const StrategyToConfigKeysMapping& expression : profile_.strategies) {
     if (expression.read || !conditions_hold(expression.when, own_)) continue;
@@ -209,7 +210,7 @@ std::optional<StrategyConfigKeys> StrategyConfigTranslator::keys_of(const Strate
       why = of_blocks(*filling->n, blocks_);
       continue;
     }
-    StrategyConfigKeys keys{{}, expression.notes};
+    StrategyConfigChangesAndNotes keys{{}, expression.notes};
     for (const auto& [key, value] : expression.set) {
       const json wanted = filled(parse_json(value), *filling, profile_.names);
       keys.changes[key] = wanted.is_null() ? std::nullopt : std::optional(print_json(wanted));

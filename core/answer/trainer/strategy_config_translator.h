@@ -12,7 +12,7 @@
 
 namespace memtune::trainer {
 
-struct StrategyConfigKeys {
+struct StrategyConfigChangesAndNotes {
   Changes changes;
   std::vector<std::string> notes;  // notes for the user
 };
@@ -34,7 +34,7 @@ class StrategyConfigTranslator {
 
   // The keys that amount to exactly `strategy` and that the trainer accepts together with the user's config. None if
   // there are no such keys; `why` is then the reason, or "" if it is unknown.
-  std::optional<StrategyConfigKeys> keys_of(const plan::Strategy& strategy, std::string& why) const;
+  std::optional<StrategyConfigChangesAndNotes> keys_of(const plan::Strategy& strategy, std::string& why) const;
   // The strategy of the user's settings with `changes` applied; none if no strategy of memtune matches, or if the
   // settings have a key about activations that the profile does not know.
   std::optional<ConfigEquivalentStrategy> meaning(const Changes& changes = {}) const;
@@ -46,7 +46,7 @@ class StrategyConfigTranslator {
  private:
   std::string unknown_keys() const;
   bool is_known(const Path& path) const;
-  bool takes(StrategyConfigKeys& keys, std::string& why) const;
+  bool takes(StrategyConfigChangesAndNotes& keys, std::string& why) const;
   bool may_hold(const ConfigRejectionRule& rule, const Changes& changes) const;
 
   const TrainerProfile& profile_;

@@ -72,7 +72,7 @@ class Exporter {
  private:
   std::string in_keys() const { return " in keys of " + name_ + " " + known_.releases.at(known_.package); }
 
-  std::optional<StrategyConfigKeys> exact(const TrialResultRow& row, std::string& why) const {
+  std::optional<StrategyConfigChangesAndNotes> exact(const TrialResultRow& row, std::string& why) const {
     const std::optional<plan::Strategy> strategy = plan::Strategy::of_name(effective_strategy(row.measurement));
     return strategy ? dialect_.keys_of(*strategy, why) : std::nullopt;
   }
@@ -83,7 +83,7 @@ class Exporter {
 
   ConfigChanges keys_of(const TrialResultRow& row) const {
     std::string why;
-    const StrategyConfigKeys keys = *exact(row, why);
+    const StrategyConfigChangesAndNotes keys = *exact(row, why);
     ConfigChanges config{keys.changes, keys.notes};
     const std::string& known = read_release();
     if (known_.releases.at(known_.package) != known)
@@ -197,7 +197,7 @@ class Exporter {
                              std::string(trainer_.sequence_note));
   }
 
-  static void put(const ShardingConfigKeys& sharding, ConfigChanges& config) {
+  static void put(const ShardingModeConfigValues& sharding, ConfigChanges& config) {
     for (const auto& [key, value] : sharding.set) config.changes[key] = value;
     config.notes.insert(config.notes.end(), sharding.notes.begin(), sharding.notes.end());
   }
@@ -258,7 +258,7 @@ class Exporter {
 
   const std::string name_;
   const TrainerBatchAndSaveKeys& trainer_;
-  const TrainerProfileAndReleases known_;
+  const TrainerProfileAndPackageVersions known_;
   const EditableUserTrainerSettings own_;
   const StrategyConfigTranslator dialect_;
   const Report& report_;

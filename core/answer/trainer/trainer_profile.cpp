@@ -135,9 +135,9 @@ KeywordArgumentSettingsCall read_call(const json& json, const std::string& path)
   return call;
 }
 
-ShardingConfigKeys read_sharding(const json& json, const std::string& path) {
+ShardingModeConfigValues read_sharding(const json& json, const std::string& path) {
   JsonObjectReader object(json, path);
-  ShardingConfigKeys sharding;
+  ShardingModeConfigValues sharding;
   object.read("notes", sharding.notes);
   object.require({"set"});
   sharding.set = read_conditions(object, "set");

@@ -83,7 +83,7 @@ struct StrategyToConfigKeysMapping {
 };
 
 // The keys for one way of sharding parameters.
-struct ShardingConfigKeys {
+struct ShardingModeConfigValues {
   std::map<std::string, JsonText> set;
   std::vector<std::string> notes;
 };
@@ -108,14 +108,14 @@ struct TrainerProfile {
   std::vector<SettingAxis> axes;
   std::string micro_batch, accumulation;     // keys; both may be ""
   std::map<std::string, JsonText> remedies;  // against out of memory: word of oom_remedy.h -> keys with values, or text
-  std::vector<StrategyToConfigKeysMapping> strategies;     // the first match counts
-  std::map<std::string, ShardingConfigKeys> sharding;      // by the words of --reshard
-  std::map<std::string, std::vector<std::string>> names;   // words of memtune's save= -> the trainer's words
-  std::map<std::string, std::vector<std::string>> closed;  // mappings that only allow `settings` and these keys
-  std::map<std::string, std::string> program;              // if the config is a program: value -> its code
-  std::string import;                                      // the import line for that code
-  std::vector<KeywordArgumentSettingsCall> calls;          // if its settings are arguments of calls
-  std::string loss;                                        // how the trainer's loss differs from memtune's
+  std::vector<StrategyToConfigKeysMapping> strategies;       // the first match counts
+  std::map<std::string, ShardingModeConfigValues> sharding;  // by the words of --reshard
+  std::map<std::string, std::vector<std::string>> names;     // words of memtune's save= -> the trainer's words
+  std::map<std::string, std::vector<std::string>> closed;    // mappings that only allow `settings` and these keys
+  std::map<std::string, std::string> program;                // if the config is a program: value -> its code
+  std::string import;                                        // the import line for that code
+  std::vector<KeywordArgumentSettingsCall> calls;            // if its settings are arguments of calls
+  std::string loss;                                          // how the trainer's loss differs from memtune's
   std::vector<std::string> combinations;
   std::vector<ConfigRejectionRule> rules;
   std::vector<ConfigRejectionRule> undecided;  // why a config amounts to no strategy; "{key}" in a reason is its value

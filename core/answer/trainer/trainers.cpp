@@ -103,7 +103,8 @@ const TrainerBatchAndSaveKeys& find_trainer(const std::string& name) {
   return *found;
 }
 
-TrainerProfileAndReleases known_trainer(const std::string& name, const std::map<std::string, std::string>& releases) {
+TrainerProfileAndPackageVersions known_trainer(const std::string& name,
+                                               const std::map<std::string, std::string>& releases) {
   const TrainerBatchAndSaveKeys& trainer = find_trainer(name);
   std::string profile = name;
   const auto own = releases.find("");
@@ -111,7 +112,7 @@ TrainerProfileAndReleases known_trainer(const std::string& name, const std::map<
   if (own != releases.end() && !trainer.older_profile.empty() &&
       in_range(PackageReleaseRange{"", "", std::string(trainer.older_before)}, asked))
     profile = trainer.older_profile;
-  TrainerProfileAndReleases known{read_space_profile(profile), {}, ""};
+  TrainerProfileAndPackageVersions known{read_space_profile(profile), {}, ""};
   known.releases = known.profile.releases;
   known.package = known.releases.contains(name) ? name : known.releases.begin()->first;
   for (const auto& [package, release] : releases) {

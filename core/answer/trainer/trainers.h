@@ -41,11 +41,12 @@ const TrainerBatchAndSaveKeys& find_trainer(const std::string& name);
 
 // A trainer's profile and the releases of its packages. `releases` (package -> release) overrides the releases in the
 // profile; the key "" is the trainer's own package.
-struct TrainerProfileAndReleases {
+struct TrainerProfileAndPackageVersions {
   TrainerProfile profile;
   std::map<std::string, std::string> releases;
   std::string package;  // the trainer's own package
 };
-TrainerProfileAndReleases known_trainer(const std::string& name, const std::map<std::string, std::string>& releases);
+TrainerProfileAndPackageVersions known_trainer(const std::string& name,
+                                               const std::map<std::string, std::string>& releases);
 
 }  // namespace memtune::trainer

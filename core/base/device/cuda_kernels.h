@@ -69,7 +69,7 @@ struct CudaKernelTable {
   // the logarithm of the sum of the exponentials of all scaled logits.
   void (*differentiate_logits)(const CrossEntropyLogitTile& tile, const float* normalizers, const float* outer,
                                int device);
-  // Adds the hash of `size` bytes to `to` [2]: core/base/device/device_memory_hash.h. Zeros fill the last word.
+  // Adds the hash of `size` bytes to `to` [2]: core/base/device/device_memory_hash_value.h. Zeros fill the last word.
   void (*hash_memory)(const void* from, int64_t size, uint64_t* to, int device);
 };
 

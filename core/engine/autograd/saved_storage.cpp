@@ -19,22 +19,23 @@ at::Storage copy_of(const at::Storage& bytes) {
 
 }  // namespace
 
-SavedStorageLease::SavedStorageLease(SavedStoragePtr value, ConsumerKind by)
+SavedStorageConsumerReference::SavedStorageConsumerReference(SavedStoragePtr value, ConsumerKind by)
     : value_(std::move(value)), by_(by), counts_(true) {
   ++value_->uses(by_);
 }
 
-SavedStorageLease::SavedStorageLease(SavedStorageLease&& other) noexcept
+SavedStorageConsumerReference::SavedStorageConsumerReference(SavedStorageConsumerReference&& other) noexcept
     : value_(std::move(other.value_)), by_(other.by_), counts_(std::exchange(other.counts_, false)) {}
 
-SavedStorageLease& SavedStorageLease::operator=(SavedStorageLease&& other) noexcept {
+SavedStorageConsumerReference& SavedStorageConsumerReference::operator=(
+    SavedStorageConsumerReference&& other) noexcept {
   std::swap(value_, other.value_);
   std::swap(by_, other.by_);
   std::swap(counts_, other.counts_);
   return *this;
 }
 
-void SavedStorageLease::end() noexcept {
+void SavedStorageConsumerReference::end() noexcept {
   if (!std::exchange(counts_, false)) return;
   --value_->uses(by_);
   if (!value_->used()) value_->drop_bytes();

@@ -44,15 +44,15 @@ class SavedStorageRecomputer {
 
 // A consumer that will need the bytes of a value. Counted while it lives; the value releases its bytes with the last
 // one. Move-only.
-class SavedStorageLease {
+class SavedStorageConsumerReference {
  public:
   enum class ConsumerKind { backward, rerun };  // a saved tensor; a recomputation that reads the value
 
-  SavedStorageLease() = default;
-  SavedStorageLease(SavedStoragePtr value, ConsumerKind by);
-  SavedStorageLease(SavedStorageLease&& other) noexcept;
-  SavedStorageLease& operator=(SavedStorageLease&& other) noexcept;
-  ~SavedStorageLease() { end(); }
+  SavedStorageConsumerReference() = default;
+  SavedStorageConsumerReference(SavedStoragePtr value, ConsumerKind by);
+  SavedStorageConsumerReference(SavedStorageConsumerReference&& other) noexcept;
+  SavedStorageConsumerReference& operator=(SavedStorageConsumerReference&& other) noexcept;
+  ~SavedStorageConsumerReference() { end(); }
 
   // Stops counting; the value can still be accessed.
   void end() noexcept;
@@ -112,9 +112,9 @@ class SavedStorage {
   void add_consumer_block(int block) { crosses_ = crosses_ || block != origin_.block; }
 
  private:
-  friend class SavedStorageLease;
-  int& uses(SavedStorageLease::ConsumerKind by) {
-    return by == SavedStorageLease::ConsumerKind::backward ? backward_uses_ : rerun_uses_;
+  friend class SavedStorageConsumerReference;
+  int& uses(SavedStorageConsumerReference::ConsumerKind by) {
+    return by == SavedStorageConsumerReference::ConsumerKind::backward ? backward_uses_ : rerun_uses_;
   }
   void drop_bytes() noexcept;
 

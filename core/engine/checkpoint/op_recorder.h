@@ -8,7 +8,7 @@
 namespace memtune::checkpoint {
 
 // Returns a consumer of the tensor's value. Returns an empty one for parameters, which are read in place.
-using ConsumerHandleOf = c10::function_ref<autograd::SavedStorageLease(const at::Tensor&)>;
+using ConsumerHandleOf = c10::function_ref<autograd::SavedStorageConsumerReference(const at::Tensor&)>;
 
 class OpRecorder {
  public:

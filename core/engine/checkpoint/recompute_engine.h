@@ -26,7 +26,7 @@ namespace memtune::checkpoint {
 
 class RecomputeEngine {
  public:
-  // `nested`: see plan::Plan. `whole_blocks`: see plan::EngineCompatibilityFlags; ignored if nested.
+  // `nested`: see plan::Plan. `whole_blocks`: see plan::ThirdPartyEngineEmulationFlags; ignored if nested.
   RecomputeEngine(device::Device& device, bool nested, bool whole_blocks = false)
       : device_(device::torch_device(device)),
         nested_(nested),

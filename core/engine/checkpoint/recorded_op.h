@@ -21,8 +21,8 @@ namespace memtune::checkpoint {
 class RecomputeEngine;
 
 struct RecordedOpInput {
-  autograd::SavedStorageLease use;  // empty: use `direct`
-  autograd::ViewGeometry geometry;  // of the view
+  autograd::SavedStorageConsumerReference use;  // empty: use `direct`
+  autograd::ViewGeometry geometry;              // of the view
   bool requires_grad = false;
   at::Tensor direct;  // parameters, tensors that are not plain bytes, undefined tensors
 };

@@ -6,7 +6,7 @@ namespace memtune::disk {
 
 AtomicOutputFile::AtomicOutputFile(const std::filesystem::path& path, int64_t bytes, FileSystem& files,
                                    AsyncDirectIoFileSystem& system)
-    : DirectIoFile(system, 0), path_(path), file_(path, files) {
+    : DirectOrBufferedIoFile(system, 0), path_(path), file_(path, files) {
   direct_ = can_do_direct_io() && system.make_direct(descriptor()) >= 0;
   grow(round_up(bytes));
 }

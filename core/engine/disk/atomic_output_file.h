@@ -4,11 +4,11 @@
 #include <filesystem>
 
 #include "core/base/file.h"
-#include "core/engine/disk/direct_io_file.h"
+#include "core/engine/disk/direct_or_buffered_io_file.h"
 
 namespace memtune::disk {
 
-class AtomicOutputFile final : public DirectIoFile {
+class AtomicOutputFile final : public DirectOrBufferedIoFile {
  public:
   // Takes disk space for `bytes`. `files` opens and renames; `system`, below it, serves the open file. Throws IoError,
   // or DiskFullError with the byte counts.

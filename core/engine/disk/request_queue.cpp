@@ -58,7 +58,7 @@ void FirstIoFailureLatch::rethrow() const {
   if (error) std::rethrow_exception(error);
 }
 
-RequestQueue::RequestQueue(const DirectIoFile& file, std::unique_ptr<AsyncFileIo> io, int depth,
+RequestQueue::RequestQueue(const DirectOrBufferedIoFile& file, std::unique_ptr<AsyncFileIo> io, int depth,
                            FirstIoFailureLatch& failure)
     : file_(file), io_(std::move(io)), failure_(failure), places_(static_cast<size_t>(depth)) {
   finisher_ = std::thread([this] { finish_jobs(); });

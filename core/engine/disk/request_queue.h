@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "core/engine/disk/async_file_io.h"
-#include "core/engine/disk/direct_io_file.h"
+#include "core/engine/disk/direct_or_buffered_io_file.h"
 
 namespace memtune::disk {
 
@@ -78,7 +78,8 @@ class RequestQueue {
   };
 
   // `depth` limits the transfers in flight. `file` and `failure` must outlive the queue.
-  RequestQueue(const DirectIoFile& file, std::unique_ptr<AsyncFileIo> io, int depth, FirstIoFailureLatch& failure);
+  RequestQueue(const DirectOrBufferedIoFile& file, std::unique_ptr<AsyncFileIo> io, int depth,
+               FirstIoFailureLatch& failure);
   ~RequestQueue();  // waits for all jobs; after a failure, jobs not started fail at once
   RequestQueue(const RequestQueue&) = delete;
   RequestQueue& operator=(const RequestQueue&) = delete;
@@ -113,7 +114,7 @@ class RequestQueue {
   void end(Job job, std::exception_ptr error);
   void count_flights(int change);
 
-  const DirectIoFile& file_;
+  const DirectOrBufferedIoFile& file_;
   std::unique_ptr<AsyncFileIo> io_;
   FirstIoFailureLatch& failure_;
 

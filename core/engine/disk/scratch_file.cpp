@@ -73,7 +73,7 @@ std::string upper_folder(const std::string& mountinfo, const std::string& device
 }
 
 ScratchFile::ScratchFile(AsyncDirectIoFileSystem& system, std::filesystem::path directory, bool allow_memory)
-    : DirectIoFile(system, kLeftOver), directory_(std::move(directory)) {
+    : DirectOrBufferedIoFile(system, kLeftOver), directory_(std::move(directory)) {
   open();
   if (!allow_memory) refuse_memory();
 }
@@ -118,7 +118,7 @@ void ScratchFile::refuse_memory() const {
 }
 
 std::string ScratchFile::describe(const AsyncFileIo& io) const {
-  return DirectIoFile::describe(io) + (unnamed_ ? ", unnamed" : ", unlinked");
+  return DirectOrBufferedIoFile::describe(io) + (unnamed_ ? ", unnamed" : ", unlinked");
 }
 
 std::exception_ptr ScratchFile::failure(int error, const std::string& doing) const {

@@ -5,11 +5,11 @@
 #include <string>
 
 #include "core/base/file.h"
-#include "core/engine/disk/direct_io_file.h"
+#include "core/engine/disk/direct_or_buffered_io_file.h"
 
 namespace memtune::disk {
 
-class ScratchFile final : public DirectIoFile {
+class ScratchFile final : public DirectOrBufferedIoFile {
  public:
   // Throws UsageError if the directory is missing, not writable, or in memory without `allow_memory`.
   ScratchFile(AsyncDirectIoFileSystem& system, std::filesystem::path directory, bool allow_memory);

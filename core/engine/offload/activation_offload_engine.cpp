@@ -11,8 +11,8 @@ namespace {
 
 using device::CopyDirection;
 using device::StreamKind;
-using schedule::ActivationPieceCopy;
-using schedule::ActivationTransfer;
+using schedule::ActivationOffloadAndReloadState;
+using schedule::ActivationPieceCopyBatchEntry;
 using schedule::CopyBatch;
 using Copies = std::vector<device::Device::Copy>;
 
@@ -94,7 +94,7 @@ void ActivationOffloadEngine::forget(OffloadRoundTrip& transfer) noexcept {
 
 namespace {
 
-OffloadRoundTrip& of(ActivationTransfer& transfer) { return static_cast<OffloadRoundTrip&>(transfer); }
+OffloadRoundTrip& of(ActivationOffloadAndReloadState& transfer) { return static_cast<OffloadRoundTrip&>(transfer); }
 
 }  // namespace
 
@@ -126,7 +126,7 @@ void ActivationOffloadEngine::begin_out() {
   if (settings_.side_stream) device_.wait(StreamKind::out, device_.record(StreamKind::compute));
 }
 
-schedule::CachedPiecePtr ActivationOffloadEngine::put(ActivationTransfer& transfer, int64_t bytes) {
+schedule::CachedPiecePtr ActivationOffloadEngine::put(ActivationOffloadAndReloadState& transfer, int64_t bytes) {
   tier::HostTierPiecePtr piece = tier_.put(bytes, transfer.on_disk);
   piece->value = of(transfer).key_;
   return piece;
@@ -134,7 +134,7 @@ schedule::CachedPiecePtr ActivationOffloadEngine::put(ActivationTransfer& transf
 
 void ActivationOffloadEngine::copy_out(const CopyBatch& batch) {
   Copies copies;
-  for (const ActivationPieceCopy& part : batch) {
+  for (const ActivationPieceCopyBatchEntry& part : batch) {
     const tier::HostTierPiecePtr piece = tier::tier_piece(part.piece);
     for (const auto& event : piece->lease.free_after()) device_.wait(out_, event);
     const auto* from = static_cast<const char*>(of(*part.transfer).source_.data()) + part.begin;
@@ -142,23 +142,23 @@ void ActivationOffloadEngine::copy_out(const CopyBatch& batch) {
   }
   const device::EventPtr done = enqueue(batch, copies, CopyDirection::to_host, out_);
   if (settings_.compatibility.host_waits) done->synchronize();
-  for (const ActivationPieceCopy& part : batch) of(*part.transfer).out_done_ = done;
+  for (const ActivationPieceCopyBatchEntry& part : batch) of(*part.transfer).out_done_ = done;
 }
 
-void ActivationOffloadEngine::stored(const ActivationPieceCopy& part) {
+void ActivationOffloadEngine::stored(const ActivationPieceCopyBatchEntry& part) {
   counters_.out_bytes += part.piece->bytes;
   tier_.stored(tier::tier_piece(part.piece), of(*part.transfer).out_done_);
 }
 
-void ActivationOffloadEngine::free_source(ActivationTransfer& transfer) {
+void ActivationOffloadEngine::free_source(ActivationOffloadAndReloadState& transfer) {
   const device::EventPtr& done = of(transfer).out_done_;
   if (done != seen_done_ && done->done()) seen_done_ = done;
   if (done != seen_done_) compute_waits(done);
   of(transfer).source_ = at::Storage();
 }
 
-void ActivationOffloadEngine::begin_in(std::span<ActivationTransfer* const> transfers) {
-  for (ActivationTransfer* transfer : transfers)
+void ActivationOffloadEngine::begin_in(std::span<ActivationOffloadAndReloadState* const> transfers) {
+  for (ActivationOffloadAndReloadState* transfer : transfers)
     if (!of(*transfer).target_) of(*transfer).target_ = new_storage(device_, transfer->bytes);
   // The new memory may have been freed by work that compute has not reached yet. The copy out ended before that work,
   // because compute waited for it before the source was freed.
@@ -167,19 +167,21 @@ void ActivationOffloadEngine::begin_in(std::span<ActivationTransfer* const> tran
 
 void ActivationOffloadEngine::copy_in(const CopyBatch& batch) {
   Copies copies;
-  for (const ActivationPieceCopy& part : batch) {
+  for (const ActivationPieceCopyBatchEntry& part : batch) {
     char* to = static_cast<char*>(of(*part.transfer).target_.mutable_data()) + part.begin;
     copies.push_back({to, tier::tier_piece(part.piece)->lease.data(), part.piece->bytes});
   }
   const device::EventPtr done = enqueue(batch, copies, CopyDirection::to_device, in_);
-  for (const ActivationPieceCopy& part : batch) of(*part.transfer).in_done_ = done;
+  for (const ActivationPieceCopyBatchEntry& part : batch) of(*part.transfer).in_done_ = done;
 }
 
-void ActivationOffloadEngine::drop(const ActivationPieceCopy& part) {
+void ActivationOffloadEngine::drop(const ActivationPieceCopyBatchEntry& part) {
   counters_.in_bytes += part.piece->bytes;
   tier_.drop(tier::tier_piece(part.piece), of(*part.transfer).in_done_);
 }
 
-void ActivationOffloadEngine::wait_in(ActivationTransfer& transfer) { compute_waits(of(transfer).in_done_); }
+void ActivationOffloadEngine::wait_in(ActivationOffloadAndReloadState& transfer) {
+  compute_waits(of(transfer).in_done_);
+}
 
 }  // namespace memtune::offload

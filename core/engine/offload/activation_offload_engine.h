@@ -75,14 +75,14 @@ class ActivationOffloadEngine final : private schedule::ActivationTransferBacken
 
   int64_t allocated_bytes() const override { return device_.memory().allocated; }
   void begin_out() override;
-  schedule::CachedPiecePtr put(schedule::ActivationTransfer& transfer, int64_t bytes) override;
+  schedule::CachedPiecePtr put(schedule::ActivationOffloadAndReloadState& transfer, int64_t bytes) override;
   void copy_out(const schedule::CopyBatch& batch) override;
-  void stored(const schedule::ActivationPieceCopy& part) override;
-  void free_source(schedule::ActivationTransfer& transfer) override;
-  void begin_in(std::span<schedule::ActivationTransfer* const> transfers) override;
+  void stored(const schedule::ActivationPieceCopyBatchEntry& part) override;
+  void free_source(schedule::ActivationOffloadAndReloadState& transfer) override;
+  void begin_in(std::span<schedule::ActivationOffloadAndReloadState* const> transfers) override;
   void copy_in(const schedule::CopyBatch& batch) override;
-  void drop(const schedule::ActivationPieceCopy& part) override;
-  void wait_in(schedule::ActivationTransfer& transfer) override;
+  void drop(const schedule::ActivationPieceCopyBatchEntry& part) override;
+  void wait_in(schedule::ActivationOffloadAndReloadState& transfer) override;
 
   device::EventPtr enqueue(const schedule::CopyBatch& batch, const std::vector<device::Device::Copy>& copies,
                            device::CopyDirection direction, device::StreamKind stream);

@@ -4,17 +4,18 @@
 
 #include "core/base/device/device.h"
 #include "core/engine/autograd/saved_storage.h"
-#include "core/plan/schedule/activation_transfer.h"
+#include "core/plan/schedule/activation_offload_and_reload_state.h"
 
 namespace memtune::offload {
 
 class ActivationOffloadEngine;
 
-class OffloadRoundTrip final : public autograd::OffloadedStorageHandle, public schedule::ActivationTransfer {
+class OffloadRoundTrip final : public autograd::OffloadedStorageHandle,
+                               public schedule::ActivationOffloadAndReloadState {
  public:
   // `op`: the op that saves the value.
   OffloadRoundTrip(ActivationOffloadEngine& offload, const autograd::SavedStorage& value, at::Storage source, int op)
-      : ActivationTransfer(value.size_bytes(), value.place() == plan::TensorPlacement::disk, op),
+      : ActivationOffloadAndReloadState(value.size_bytes(), value.place() == plan::TensorPlacement::disk, op),
         offload_(offload),
         key_(value.key()),
         source_(std::move(source)) {}

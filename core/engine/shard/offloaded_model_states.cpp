@@ -36,13 +36,13 @@ OffloadedModelStates::OffloadedModelStates(const program::Program& program, cons
     for (const auto& each : unit.parameters)
       kinds[{each.second.scalar_type(), each.second.requires_grad()}].push_back(each);
     for (const auto& [kind, same] : kinds) {
-      groups_.push_back(std::make_unique<OffloadedUnitStates>(unit.name, same, place_of(unit.name),
-                                                              program.state.host_weights.get(), host_, device_));
+      groups_.push_back(std::make_unique<SingleProcessOffloadedUnitStates>(
+          unit.name, same, place_of(unit.name), program.state.host_weights.get(), host_, device_));
       known.push_back({number, groups_.back()->parameters().trained() ? same.size() : 0});
     }
     ++number;
   }
-  schedule::ModelStateOffloadBackend& rows = *this;
+  schedule::ModelStateCopyAndUpdateBackend& rows = *this;
   schedule_.emplace(known, rows);
   reads_.emplace(schedule_->units());
   for (size_t i = 0; i < groups_.size(); ++i) {
@@ -55,7 +55,7 @@ OffloadedModelStates::OffloadedModelStates(const program::Program& program, cons
 }
 
 OffloadedModelStates::~OffloadedModelStates() {
-  for (const std::unique_ptr<OffloadedUnitStates>& group : groups_) {
+  for (const std::unique_ptr<SingleProcessOffloadedUnitStates>& group : groups_) {
     for (const ModelStateKind row : schedule::kStateRows)
       if (group->row(row)) group->row(row)->stop();
     const FlatParameter& parameters = group->parameters();
@@ -70,7 +70,7 @@ void OffloadedModelStates::update_with(optimizer::Optimizer& optimizer, int pass
   std::unordered_map<const void*, size_t> numbers;
   for (size_t i = 0; i < optimizer.parameters().size(); ++i)
     numbers[optimizer.parameters()[i].unsafeGetTensorImpl()] = i;
-  for (const std::unique_ptr<OffloadedUnitStates>& group : groups_) {
+  for (const std::unique_ptr<SingleProcessOffloadedUnitStates>& group : groups_) {
     const FlatParameter& parameters = group->parameters();
     if (!parameters.trained()) continue;
     std::vector<size_t> own;
@@ -98,7 +98,7 @@ void OffloadedModelStates::end_backward() {
 }
 
 at::Tensor OffloadedModelStates::with_bytes(const at::Tensor& state) const {
-  for (const std::unique_ptr<OffloadedUnitStates>& group : groups_)
+  for (const std::unique_ptr<SingleProcessOffloadedUnitStates>& group : groups_)
     for (const ModelStateKind row : schedule::kStateRows)
       if (group->row(row) && group->row(row)->owns(state)) return group->row(row)->on_host(state);
   return state;
@@ -170,7 +170,7 @@ void OffloadedModelStates::update(int group) {
 
 // --- what costs are recorded of --------------------------------------------------------------------------------------
 
-void OffloadedModelStates::set_watcher(OffloadedStateChangeObserver* watcher, bool keeps_gradients) {
+void OffloadedModelStates::set_watcher(OffloadedStateCopyAndUpdateObserver* watcher, bool keeps_gradients) {
   watcher_ = watcher;
   keeps_gradients_ = watcher && keeps_gradients;
   end_step();
@@ -191,7 +191,7 @@ int64_t OffloadedModelStates::moved_gradient_bytes() const {
 
 int64_t OffloadedModelStates::moved_bytes() const {
   int64_t bytes = moved_gradient_bytes();
-  for (const std::unique_ptr<OffloadedUnitStates>& group : groups_) {
+  for (const std::unique_ptr<SingleProcessOffloadedUnitStates>& group : groups_) {
     bytes += group->state_bytes();
     for (const ModelStateKind row : schedule::kStateRows) bytes -= group->bytes_on_device(row);
   }

@@ -13,7 +13,7 @@
 
 #include "core/engine/optimizer/optimizer.h"
 #include "core/engine/shard/gather_schedule_read_notifier.h"
-#include "core/engine/shard/offloaded_unit_states.h"
+#include "core/engine/shard/single_process_offloaded_unit_states.h"
 #include "core/engine/shard/units.h"
 #include "core/model/program/program.h"
 #include "core/model/program/sharded_parameter_gather_hooks.h"
@@ -24,14 +24,15 @@
 namespace memtune::shard {
 
 // Is called around each copy, update and release. The device may have work queued.
-class OffloadedStateChangeObserver {
+class OffloadedStateCopyAndUpdateObserver {
  public:
-  virtual ~OffloadedStateChangeObserver() = default;
+  virtual ~OffloadedStateCopyAndUpdateObserver() = default;
   virtual void before_change() = 0;
   virtual void after_change(bool updated) = 0;
 };
 
-class OffloadedModelStates final : public program::ShardedParameterGatherHooks, schedule::ModelStateOffloadBackend {
+class OffloadedModelStates final : public program::ShardedParameterGatherHooks,
+                                   schedule::ModelStateCopyAndUpdateBackend {
  public:
   // Takes the parameters that `plan` places in host memory there. `program` and `device` must outlive this. Report
   // every read of a parameter. Throws UsageError if the model's parameters cannot be moved, and OutOfHostMemoryError.
@@ -50,7 +51,7 @@ class OffloadedModelStates final : public program::ShardedParameterGatherHooks, 
   void finish_updates() { schedule_->finish_updates(); }
   // Makes the optimizer states of these parameters, to load saved ones into.
   void make_moments(const std::vector<size_t>& parameters) {
-    for (const std::unique_ptr<OffloadedUnitStates>& group : groups_) group->make_moments(parameters);
+    for (const std::unique_ptr<SingleProcessOffloadedUnitStates>& group : groups_) group->make_moments(parameters);
   }
   // A parameter or an optimizer state; its bytes in host memory if they are not on the device. No update may be pending
   // and no copy run.
@@ -59,7 +60,7 @@ class OffloadedModelStates final : public program::ShardedParameterGatherHooks, 
   // By how much less is allocated now than if nothing were offloaded, and the gradients in that. `keeps_gradients`:
   // those that an update in backward has used count until end_step(), as without an optimizer in backward. `watcher`
   // null: none from now on.
-  void set_watcher(OffloadedStateChangeObserver* watcher, bool keeps_gradients);
+  void set_watcher(OffloadedStateCopyAndUpdateObserver* watcher, bool keeps_gradients);
   int64_t moved_bytes() const;
   int64_t moved_gradient_bytes() const;
   void end_step();
@@ -101,14 +102,14 @@ class OffloadedModelStates final : public program::ShardedParameterGatherHooks, 
   const std::vector<ParameterUnit> units_;
   PinnedTensorAllocatorAndCopier host_;
   device::Device& device_;
-  std::vector<std::unique_ptr<OffloadedUnitStates>> groups_;
+  std::vector<std::unique_ptr<SingleProcessOffloadedUnitStates>> groups_;
   std::optional<schedule::ModelStateOffloadScheduler> schedule_;
   std::optional<GatherScheduleReadNotifier> reads_;
   optimizer::Optimizer* optimizer_ = nullptr;
-  OffloadedUnitStates::Norms norms_;
+  SingleProcessOffloadedUnitStates::Norms norms_;
   at::Tensor factor_;  // of the gradients of pending updates
   Counters counters_;
-  OffloadedStateChangeObserver* watcher_ = nullptr;
+  OffloadedStateCopyAndUpdateObserver* watcher_ = nullptr;
   bool keeps_gradients_ = false, in_backward_ = false;
   int64_t used_gradient_bytes_ = 0;  // by updates of this backward
   std::set<int> used_before_;        // groups whose pending gradients are those of an earlier step

@@ -15,7 +15,7 @@ namespace memtune::state {
 namespace {
 
 using device::StreamKind;
-using result::TrainingRunStateSaveRecord;
+using result::SingleStateSaveRecord;
 
 constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
 // One sixth of a state is copied before activations are offloaded. A PCIe link is about twenty times as fast as a disk,
@@ -27,7 +27,7 @@ constexpr size_t kMaxPortions = size_t{1} << 32;  // of a snapshot
 int64_t with_slack(int64_t bytes) { return bytes + bytes / 64 + (int64_t{1} << 20); }
 
 // If no thread can be started, the thread that waits for the result does the work.
-std::future<TrainingRunStateSaveRecord> in_background(const std::function<TrainingRunStateSaveRecord()>& work) try {
+std::future<SingleStateSaveRecord> in_background(const std::function<SingleStateSaveRecord()>& work) try {
   return std::async(std::launch::async, work);
 } catch (const std::system_error&) {
   return std::async(std::launch::deferred, work);
@@ -36,7 +36,7 @@ std::future<TrainingRunStateSaveRecord> in_background(const std::function<Traini
 }  // namespace
 
 StateSaver::StateSaver(device::Device& device, SavedStatesFolder& folder, StateSaveModeAndRetentionSettings settings,
-                       std::function<void(const TrainingRunStateSaveRecord&)> ended)
+                       std::function<void(const SingleStateSaveRecord&)> ended)
     : device_(device), folder_(folder), settings_(std::move(settings)), ended_(std::move(ended)) {}
 
 StateSaver::~StateSaver() {
@@ -104,7 +104,7 @@ StateSaver::Flight StateSaver::start_snapshot(int64_t step, std::vector<TensorTo
   } else {
     flight.snapshot->send(settings_.activations_first ? flight.snapshot->bytes() / kHeadStart : kAll);
   }
-  const auto earlier = flights_.empty() ? std::shared_future<TrainingRunStateSaveRecord>() : flights_.back().end;
+  const auto earlier = flights_.empty() ? std::shared_future<SingleStateSaveRecord>() : flights_.back().end;
   const AsyncHostStateSnapshot& snapshot = *flight.snapshot;
   flight.end = in_background([this, &snapshot, step, start, earlier] {
     if (earlier.valid()) earlier.wait();
@@ -115,7 +115,7 @@ StateSaver::Flight StateSaver::start_snapshot(int64_t step, std::vector<TensorTo
 
 void StateSaver::save_waiting(int64_t step, const std::vector<TensorToSave>& parts, Clock::time_point start) {
   look(true);
-  const TrainingRunStateSaveRecord save =
+  const SingleStateSaveRecord save =
       write(step, start, [&] { return state::write(device_, step, parts, *slabs_.front(), folder_); });
   Flight flight;
   flight.blocked_ms = ms_since(start);
@@ -124,9 +124,8 @@ void StateSaver::save_waiting(int64_t step, const std::vector<TensorToSave>& par
   look(settings_.keep_last == 0);
 }
 
-TrainingRunStateSaveRecord StateSaver::write(int64_t step, Clock::time_point start,
-                                             const std::function<int64_t()>& write) {
-  TrainingRunStateSaveRecord save;
+SingleStateSaveRecord StateSaver::write(int64_t step, Clock::time_point start, const std::function<int64_t()>& write) {
+  SingleStateSaveRecord save;
   save.step = step;
   try {
     save.bytes = write();
@@ -139,7 +138,7 @@ TrainingRunStateSaveRecord StateSaver::write(int64_t step, Clock::time_point sta
 }
 
 // Removes older states in parallel with training: a disk may take half as long for that as for a save.
-TrainingRunStateSaveRecord StateSaver::retain(TrainingRunStateSaveRecord save) {
+SingleStateSaveRecord StateSaver::retain(SingleStateSaveRecord save) {
   if (!save.error.empty() || folder_.rank().rank > 0) return save;
   try {
     folder_.keep_last(settings_.keep_last);
@@ -226,7 +225,7 @@ void StateSaver::end_first() {
     send(flight);
     flight.snapshot->confirm();  // no forward ran since, or it is over
   }
-  TrainingRunStateSaveRecord save = flight.end.get();
+  SingleStateSaveRecord save = flight.end.get();
   save.blocked_ms = blocked_ms(flight);
   flights_.pop_front();
   ended_(save);

@@ -32,7 +32,7 @@ class StateSaver {
  public:
   // `ended` is called once per finished save. Device and folder must outlive this.
   StateSaver(device::Device& device, SavedStatesFolder& folder, StateSaveModeAndRetentionSettings settings,
-             std::function<void(const result::TrainingRunStateSaveRecord&)> ended);
+             std::function<void(const result::SingleStateSaveRecord&)> ended);
   // Waits for saves in progress. A save whose copies were not all started fails.
   ~StateSaver();
   StateSaver(const StateSaver&) = delete;
@@ -73,13 +73,12 @@ class StateSaver {
     std::unique_ptr<AsyncHostStateSnapshot> snapshot;  // null: written already, only older states are removed
     device::HostBuffer* image = nullptr;
     std::vector<Stall> stalls;
-    double blocked_ms = 0;                                       // of the host
-    std::shared_future<result::TrainingRunStateSaveRecord> end;  // last member: its thread uses the snapshot
+    double blocked_ms = 0;                                  // of the host
+    std::shared_future<result::SingleStateSaveRecord> end;  // last member: its thread uses the snapshot
   };
 
-  result::TrainingRunStateSaveRecord write(int64_t step, Clock::time_point start,
-                                           const std::function<int64_t()>& write);
-  result::TrainingRunStateSaveRecord retain(result::TrainingRunStateSaveRecord save);
+  result::SingleStateSaveRecord write(int64_t step, Clock::time_point start, const std::function<int64_t()>& write);
+  result::SingleStateSaveRecord retain(result::SingleStateSaveRecord save);
   void save_waiting(int64_t step, const std::vector<TensorToSave>& parts, Clock::time_point start);
   Flight start_snapshot(int64_t step, std::vector<TensorToSave> parts, Clock::time_point start);
   void prepare_buffer(int64_t bytes);
@@ -93,7 +92,7 @@ class StateSaver {
   device::Device& device_;
   SavedStatesFolder& folder_;
   StateSaveModeAndRetentionSettings settings_;
-  std::function<void(const result::TrainingRunStateSaveRecord&)> ended_;
+  std::function<void(const result::SingleStateSaveRecord&)> ended_;
   std::vector<std::unique_ptr<device::HostBuffer>> slabs_;  // images of states; for sync the one buffer
   int64_t budget_bytes_ = 0, most_host_bytes_ = 0;
   bool pinned_ = true;

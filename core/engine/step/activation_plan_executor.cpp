@@ -38,7 +38,7 @@ ActivationPlanExecutor::ActivationPlanExecutor(const program::Program& program, 
       recorder_(recompute_, device_),
       values_(step_, offload_, memory_, device_, parameters_of(program)),
       saves_(step_, plan, ops_, values_, offload_, recorder_,
-             SavedTensorOffloadPacker(plan.transfer, device_, parameters_of(program))) {}
+             SavedTensorOffloadSelectorAndCompactor(plan.transfer, device_, parameters_of(program))) {}
 
 void ActivationPlanExecutor::begin_step() {
   const ScopedTimer host(host_time_);
@@ -153,7 +153,7 @@ void ActivationPlanExecutor::add_outputs(const OpPlan& plan, const Stack& output
 
 std::unique_ptr<autograd::PackedSavedTensor> ActivationPlanExecutor::pack(const at::Tensor& tensor) {
   const ScopedTimer host(host_time_);
-  RunningOpStorageAccess& running = step_.running;
+  RunningOpStoragesAndPendingSaves& running = step_.running;
   auto saved = std::make_unique<SavedTensorHandle>(*this, tensor, step_.block, running.next_save(),
                                                    running ? running.op().id : -1);
   saves_.save(*saved, tensor);

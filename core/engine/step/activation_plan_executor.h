@@ -14,12 +14,12 @@
 #include "core/engine/checkpoint/op_recorder.h"
 #include "core/engine/checkpoint/recompute_engine.h"
 #include "core/engine/offload/activation_offload_engine.h"
-#include "core/engine/step/backward_activation_consumer_registry.h"
 #include "core/engine/step/learned_forward_op_memory_peaks.h"
+#include "core/engine/step/op_and_saved_tensor_cost_recorder.h"
 #include "core/engine/step/op_plan.h"
 #include "core/engine/step/saved_tensor_handle.h"
-#include "core/engine/step/saved_tensor_handle_resolver.h"
-#include "core/engine/step/step_cost_recorder.h"
+#include "core/engine/step/saved_tensor_packing_decider.h"
+#include "core/engine/step/step_activation_and_consumer_registry.h"
 #include "core/engine/step/step_position_and_recorders.h"
 #include "core/engine/tier/disk_spilling_activation_host_tier.h"
 #include "core/model/program/interpreter.h"
@@ -78,7 +78,7 @@ class ActivationPlanExecutor final : public program::OpObserver,
   // Traces saves, uses, copies and recomputations; null: no trace.
   void set_recorder(trace::ActivationEventRecorder* recorder);
   // Records the costs of steps, under a plan that offloads nothing; null: no recording.
-  void set_cost_recorder(StepCostRecorder* recorder) { step_.costs = recorder; }
+  void set_cost_recorder(OpAndSavedTensorCostRecorder* recorder) { step_.costs = recorder; }
   // Records disk reads and writes between these two calls.
   void start_recording() { tier_.start_recording(); }
   std::vector<tier::DiskSpillingActivationHostTier::Io> stop_recording() { return tier_.stop_recording(); }
@@ -111,8 +111,8 @@ class ActivationPlanExecutor final : public program::OpObserver,
   checkpoint::RecomputeEngine recompute_;
   checkpoint::OpRecorder recorder_;
   StepPositionAndRecorders step_;
-  BackwardActivationConsumerRegistry values_;
-  SavedTensorHandleResolver saves_;
+  StepActivationAndConsumerRegistry values_;
+  SavedTensorPackingDecider saves_;
   std::chrono::nanoseconds host_time_{0};
 };
 

@@ -2,7 +2,7 @@
 
 namespace memtune::step {
 
-using autograd::SavedStorageLease;
+using autograd::SavedStorageConsumerReference;
 using checkpoint::RecomputedPrivateSaveHandle;
 using trace::ActivationOpOutputKey;
 
@@ -23,7 +23,7 @@ SavedTensorHandle::SavedTensorHandle(Unpacker& unpacker, const at::Tensor& tenso
 }
 
 ActivationOpOutputKey SavedTensorHandle::key() const {
-  if (const auto* use = std::get_if<SavedStorageLease>(&bytes_)) return (*use)->key();
+  if (const auto* use = std::get_if<SavedStorageConsumerReference>(&bytes_)) return (*use)->key();
   if (const auto* own = std::get_if<RecomputedPrivateSaveHandle>(&bytes_)) return {own->op(), kPrivateSave};
   return {};
 }
@@ -37,14 +37,14 @@ void SavedTensorHandle::check_version() const {
 }
 
 at::Tensor SavedTensorHandle::tensor() const {
-  if (const auto* use = std::get_if<SavedStorageLease>(&bytes_)) return geometry_.view((*use)->bytes());
+  if (const auto* use = std::get_if<SavedStorageConsumerReference>(&bytes_)) return geometry_.view((*use)->bytes());
   if (const auto* own = std::get_if<RecomputedPrivateSaveHandle>(&bytes_)) return own->tensor();
   if (const auto* other = std::get_if<Other>(&bytes_)) return *other;
   return geometry_.view(std::get<at::Storage>(bytes_));
 }
 
 void SavedTensorHandle::release_recomputed() noexcept {
-  auto* use = std::get_if<SavedStorageLease>(&bytes_);
+  auto* use = std::get_if<SavedStorageConsumerReference>(&bytes_);
   if (use && (*use)->place() == plan::TensorPlacement::recompute) use->end();
 }
 

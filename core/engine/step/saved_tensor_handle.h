@@ -40,9 +40,9 @@ class SavedTensorHandle final : public autograd::PackedSavedTensor {
 
   at::Tensor unpack() override { return unpacker_.unpack(*this); }
 
-  void attach(autograd::SavedStorageLease use) { bytes_ = std::move(use); }
+  void attach(autograd::SavedStorageConsumerReference use) { bytes_ = std::move(use); }
   // The same, with another geometry.
-  void attach(autograd::SavedStorageLease use, const autograd::ViewGeometry& geometry) {
+  void attach(autograd::SavedStorageConsumerReference use, const autograd::ViewGeometry& geometry) {
     geometry_ = geometry;
     bytes_ = std::move(use);
   }
@@ -71,7 +71,8 @@ class SavedTensorHandle final : public autograd::PackedSavedTensor {
   c10::VariableVersion counter_;
   uint32_t version_;
   int op_, block_, number_;
-  std::variant<at::Storage, Other, autograd::SavedStorageLease, checkpoint::RecomputedPrivateSaveHandle> bytes_;
+  std::variant<at::Storage, Other, autograd::SavedStorageConsumerReference, checkpoint::RecomputedPrivateSaveHandle>
+      bytes_;
 };
 
 }  // namespace memtune::step

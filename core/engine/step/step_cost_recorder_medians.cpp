@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "core/base/median.h"
-#include "core/engine/step/step_cost_recorder.h"
+#include "core/engine/step/op_and_saved_tensor_cost_recorder.h"
 
 namespace memtune::step {
 namespace {
@@ -58,7 +58,7 @@ bool ran_alike(const RecordedStepCosts& a, const RecordedStepCosts& b) {
 
 }  // namespace
 
-std::optional<RecordedStepCosts> StepCostRecorder::costs() const {
+std::optional<RecordedStepCosts> OpAndSavedTensorCostRecorder::costs() const {
   if (steps_.empty()) return {};
   RecordedStepCosts costs = steps_.back();
   std::vector<const RecordedStepCosts*> alike;

@@ -10,7 +10,7 @@
 namespace memtune::tier {
 namespace {
 
-OffloadedActivationPiece& of(schedule::HostCachedActivationPiece& piece) {
+OffloadedActivationPiece& of(schedule::SpillableActivationPiece& piece) {
   return static_cast<OffloadedActivationPiece&>(piece);
 }
 
@@ -79,7 +79,7 @@ std::vector<DiskSpillingActivationHostTier::Io> DiskSpillingActivationHostTier::
 
 // --- what the cache decides ------------------------------------------------------------------------------------------
 
-bool DiskSpillingActivationHostTier::lease(schedule::HostCachedActivationPiece& piece) {
+bool DiskSpillingActivationHostTier::lease(schedule::SpillableActivationPiece& piece) {
   auto lease = pool_.try_lease(piece.bytes);
   if (!lease) return false;
   pin_new_slabs();
@@ -94,24 +94,24 @@ void DiskSpillingActivationHostTier::pin_new_slabs() {
     store_->pin(slabs[slabs_pinned_]->data(), slabs[slabs_pinned_]->bytes());
 }
 
-void DiskSpillingActivationHostTier::lack_room(schedule::HostCachedActivationPiece& piece) {
+void DiskSpillingActivationHostTier::lack_room(schedule::SpillableActivationPiece& piece) {
   throw OutOfHostMemoryError("the host budget of " + format_bytes(budget_bytes_) + " has no room for " +
                              format_bytes(piece.bytes) + " more, " + format_bytes(pool_.leased_bytes()) + " are taken");
 }
 
-void DiskSpillingActivationHostTier::free_room(schedule::HostCachedActivationPiece& piece) {
+void DiskSpillingActivationHostTier::free_room(schedule::SpillableActivationPiece& piece) {
   of(piece).lease = {};
   of(piece).request.reset();
 }
 
-void DiskSpillingActivationHostTier::write(schedule::HostCachedActivationPiece& cached) {
+void DiskSpillingActivationHostTier::write(schedule::SpillableActivationPiece& cached) {
   OffloadedActivationPiece& piece = of(cached);
   piece.block = store_->allocate(piece.bytes);
   piece.request = store_->write(piece.block, piece.lease.data(), wait_for(piece.lease.free_after()));
   record(trace::EventKind::disk_write, piece);
 }
 
-void DiskSpillingActivationHostTier::read(schedule::HostCachedActivationPiece& cached) {
+void DiskSpillingActivationHostTier::read(schedule::SpillableActivationPiece& cached) {
   OffloadedActivationPiece& piece = of(cached);
   HostMemoryPool::Lease lease = std::move(piece.lease);  // returned if the store refuses
   piece.request = store_->read(piece.block, lease.data(), wait_for(lease.free_after()));
@@ -123,14 +123,14 @@ void DiskSpillingActivationHostTier::record(trace::EventKind kind, const Offload
   if (recording_) io_.push_back({kind, piece.value, piece.bytes, piece.request});
 }
 
-void DiskSpillingActivationHostTier::free_block(schedule::HostCachedActivationPiece& piece) { of(piece).block = {}; }
+void DiskSpillingActivationHostTier::free_block(schedule::SpillableActivationPiece& piece) { of(piece).block = {}; }
 
-bool DiskSpillingActivationHostTier::busy(const schedule::HostCachedActivationPiece& piece) const {
+bool DiskSpillingActivationHostTier::busy(const schedule::SpillableActivationPiece& piece) const {
   const disk::RequestPtr& request = static_cast<const OffloadedActivationPiece&>(piece).request;
   return request && !request->done();
 }
 
-void DiskSpillingActivationHostTier::wait(schedule::HostCachedActivationPiece& piece, Stall stall) {
+void DiskSpillingActivationHostTier::wait(schedule::SpillableActivationPiece& piece, Stall stall) {
   const ScopedTimer timer(stall == Stall::for_room ? room_stall_ : disk_stall_);
   of(piece).request->wait();
 }

@@ -15,7 +15,7 @@
 
 namespace memtune::tier {
 
-struct OffloadedActivationPiece final : schedule::HostCachedActivationPiece {
+struct OffloadedActivationPiece final : schedule::SpillableActivationPiece {
   HostMemoryPool::Lease lease;         // empty when on_disk, and when `used` once its last request is done
   trace::ActivationOpOutputKey value;  // identifies the activation in the trace
   disk::ScratchFileBlockHandle block;  // its place in the scratch file, from `writing` on
@@ -82,14 +82,14 @@ class DiskSpillingActivationHostTier final : private schedule::DiskSpillingHostC
   bool has_disk() const { return store_ != nullptr; }
 
  private:
-  bool lease(schedule::HostCachedActivationPiece& piece) override;
-  void lack_room(schedule::HostCachedActivationPiece& piece) override;
-  void free_room(schedule::HostCachedActivationPiece& piece) override;
-  void write(schedule::HostCachedActivationPiece& piece) override;
-  void read(schedule::HostCachedActivationPiece& piece) override;
-  void free_block(schedule::HostCachedActivationPiece& piece) override;
-  bool busy(const schedule::HostCachedActivationPiece& piece) const override;
-  void wait(schedule::HostCachedActivationPiece& piece, Stall stall) override;
+  bool lease(schedule::SpillableActivationPiece& piece) override;
+  void lack_room(schedule::SpillableActivationPiece& piece) override;
+  void free_room(schedule::SpillableActivationPiece& piece) override;
+  void write(schedule::SpillableActivationPiece& piece) override;
+  void read(schedule::SpillableActivationPiece& piece) override;
+  void free_block(schedule::SpillableActivationPiece& piece) override;
+  bool busy(const schedule::SpillableActivationPiece& piece) const override;
+  void wait(schedule::SpillableActivationPiece& piece, Stall stall) override;
 
   void pin_new_slabs();
   void record(trace::EventKind kind, const OffloadedActivationPiece& piece);

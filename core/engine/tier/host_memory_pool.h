@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/base/device/device.h"
-#include "core/plan/schedule/host_range_allocator.h"
+#include "core/plan/schedule/host_slab_best_fit_allocator.h"
 
 namespace memtune::tier {
 
@@ -29,10 +29,10 @@ class CopyEventsBeforeHostMemoryReuse {
 };
 
 class HostMemoryPool {
-  using Ranges = schedule::HostRangeAllocator<CopyEventsBeforeHostMemoryReuse>;
+  using Ranges = schedule::HostSlabBestFitAllocator<CopyEventsBeforeHostMemoryReuse>;
 
  public:
-  // See HostRangeAllocator.
+  // See HostSlabBestFitAllocator.
   HostMemoryPool(device::Device& device, int64_t slab_bytes, int64_t budget_bytes = 0, bool pinned = true,
                  bool power_of_two = false)
       : device_(device), pinned_(pinned), ranges_(slab_bytes, budget_bytes, power_of_two) {}

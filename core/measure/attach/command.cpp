@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "core/base/file.h"
-#include "core/measure/attach/process_tree_supervisor.h"
 #include "core/measure/attach/records.h"
+#include "core/measure/attach/subreaper_command_supervisor.h"
 #include "core/measure/attach/trial_outcome.h"
 #include "core/measure/process/child.h"
 #include "core/measure/process/end.h"
@@ -48,8 +48,8 @@ class RunningCommand {
     while (!supervisor_->status()) {
       listen(kTick);
       if (records_.poll()) report_progress();
-      if (ending_.stop == StopReason::none) look_for_stop();
-      if (ending_.stop != StopReason::none && Clock::now() >= kill_at_) break;
+      if (ending_.stop == CommandKillReason::none) look_for_stop();
+      if (ending_.stop != CommandKillReason::none && Clock::now() >= kill_at_) break;
     }
     ending_.status = supervisor_->status();
     supervisor_->end();  // processes it left behind
@@ -86,20 +86,20 @@ class RunningCommand {
 
   void look_for_stop() {
     if (process::interrupted()) {
-      begin_stop(StopReason::interrupt);
+      begin_stop(CommandKillReason::interrupt);
     } else if (all_done(records_)) {
       if (!done_at_) done_at_ = Clock::now();
-      if (Clock::now() >= *done_at_ + settings_.shutdown_timeout) begin_stop(StopReason::shutdown_timeout);
+      if (Clock::now() >= *done_at_ + settings_.shutdown_timeout) begin_stop(CommandKillReason::shutdown_timeout);
     } else if (settings_.whole_limit && Clock::now() >= begin_ + *settings_.whole_limit) {
       ending_.limit = *settings_.whole_limit;
-      begin_stop(StopReason::timeout);
+      begin_stop(CommandKillReason::timeout);
     } else if (Clock::now() >= step_deadline_) {
       ending_.limit = settings_.limit;
-      begin_stop(StopReason::no_step);
+      begin_stop(CommandKillReason::no_step);
     }
   }
 
-  void begin_stop(StopReason stop) {
+  void begin_stop(CommandKillReason stop) {
     ending_.stop = stop;
     kill_at_ = Clock::now() + settings_.grace;
     supervisor_->terminate();
@@ -118,7 +118,7 @@ class RunningCommand {
   process::ProcessLog log_;
   RecordFolderReader records_;
   FileDescriptor said_;
-  std::optional<ProcessTreeSupervisor> supervisor_;
+  std::optional<SubreaperCommandSupervisor> supervisor_;
   std::optional<int64_t> kills_before_;
   Clock::time_point begin_, step_deadline_, kill_at_;
   std::optional<Clock::time_point> done_at_;
@@ -126,7 +126,7 @@ class RunningCommand {
   CommandExit ending_;
 };
 
-CommandResult read_records(const CommandSettings& settings) {
+MeasuredTrainingCommandResult read_records(const CommandSettings& settings) {
   RecordFolderReader records(settings.records);
   records.poll();
   const bool failed = std::ranges::any_of(
@@ -138,7 +138,7 @@ CommandResult read_records(const CommandSettings& settings) {
 
 }  // namespace
 
-CommandResult measure_command(const CommandSettings& settings) {
+MeasuredTrainingCommandResult measure_command(const CommandSettings& settings) {
   if (!settings.records.empty()) return read_records(settings);
   RunningCommand running(settings);
   const CommandExit ending = running.wait();

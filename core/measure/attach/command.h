@@ -51,7 +51,7 @@ struct CommandSettings {
 
 // Has the form of a trial of memtune's engine: a row of a report. A failed command has the figures of the steps that it
 // took.
-struct CommandResult {
+struct MeasuredTrainingCommandResult {
   result::TrialResultRow row;  // its trace is a file name within the folder
   std::vector<std::string> notes;
   std::string torch;           // version; "": no step was taken
@@ -60,6 +60,6 @@ struct CommandResult {
 
 // Waits for the command to end. Throws UsageError if there is no such program, IoError if it cannot be measured. A
 // signal ends the command if a process::InterruptScope exists. This process must have no other threads.
-CommandResult measure_command(const CommandSettings& settings);
+MeasuredTrainingCommandResult measure_command(const CommandSettings& settings);
 
 }  // namespace memtune::attach

@@ -184,7 +184,7 @@ const json& parts_at(const json& line, const char* key) {
   return parts;
 }
 
-result::BatchRowsAndTokens read_batch(const json& sizes) {
+result::OomBatchRowsAndTokens read_batch(const json& sizes) {
   return {whole(sizes.at(0), 0), whole(sizes.at(1), 0), whole(sizes.at(2), 0)};
 }
 

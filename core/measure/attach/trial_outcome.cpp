@@ -82,10 +82,11 @@ class Judge {
   ProcessFailure judge() const {
     if (const auto failure = by_plan()) return *failure;
     if (all_done(records_)) return check_losses();
-    if (ending_.stop == StopReason::interrupt) return {TrialOutcome::interrupted, "stopped " + where()};
+    if (ending_.stop == CommandKillReason::interrupt) return {TrialOutcome::interrupted, "stopped " + where()};
     if (is_timeout() && measured_steps() == 0)
-      return {TrialOutcome::timeout, (ending_.stop == StopReason::no_step ? "no step within " : "no end within ") +
-                                         seconds_text(ending_.limit) + ", " + where() + hint()};
+      return {TrialOutcome::timeout,
+              (ending_.stop == CommandKillReason::no_step ? "no step within " : "no end within ") +
+                  seconds_text(ending_.limit) + ", " + where() + hint()};
     if (is_timeout() || measured_steps() >= settings_.steps.measured)  // it ended during the traced steps
       return check_losses();
     if (ended_well() && measured_steps() > 0) return check_losses();
@@ -100,9 +101,9 @@ class Judge {
       notes.push_back((is_timeout() ? "it was stopped at its limit of " + seconds_text(ending_.limit) + ", after "
                                     : "it ended by itself after ") +
                       std::to_string(measured) + " of " + std::to_string(settings_.steps.measured) + " measured steps");
-    if (ending_.stop == StopReason::shutdown_timeout)
+    if (ending_.stop == CommandKillReason::shutdown_timeout)
       notes.push_back("it did not exit after its steps and was stopped");
-    else if (measured_steps() >= settings_.steps.measured && ending_.stop == StopReason::none && !ended_well())
+    else if (measured_steps() >= settings_.steps.measured && ending_.stop == CommandKillReason::none && !ended_well())
       notes.push_back("after the measured steps it ended with " + status_text());
     if (team_.ignored > 0)
       notes.push_back(std::to_string(team_.ignored) + " more training processes of the command are not counted");
@@ -118,7 +119,9 @@ class Judge {
   }
 
  private:
-  bool is_timeout() const { return ending_.stop == StopReason::timeout || ending_.stop == StopReason::no_step; }
+  bool is_timeout() const {
+    return ending_.stop == CommandKillReason::timeout || ending_.stop == CommandKillReason::no_step;
+  }
 
   std::string where() const {
     const int64_t step = steps_taken(records_);
@@ -252,11 +255,11 @@ CommandProgress progress_of(const RecordFolderReader& records, const StepCounts&
   return now;
 }
 
-CommandResult make_result(const CommandSettings& settings, const RecordFolderReader& records,
-                          const CommandExit& ending) {
+MeasuredTrainingCommandResult make_result(const CommandSettings& settings, const RecordFolderReader& records,
+                                          const CommandExit& ending) {
   const ProcessRecordsByRank team = rank_records_of(records.processes());
   const Judge judge(settings, records, ending, team);
-  CommandResult made;
+  MeasuredTrainingCommandResult made;
   result::TrialMeasurement& measurement = made.row.measurement;
   measurement.strategy = settings.name;
   if (const std::string why = judge.why_refused(); !why.empty()) {

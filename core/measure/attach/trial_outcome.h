@@ -13,10 +13,10 @@ namespace memtune::attach {
 
 // Why this side stopped the command. no_step: for its limit without a step; timeout: at its whole limit;
 // shutdown_timeout: it had taken its steps and did not end.
-enum class StopReason { none, no_step, timeout, interrupt, shutdown_timeout };
+enum class CommandKillReason { none, no_step, timeout, interrupt, shutdown_timeout };
 
 struct CommandExit {
-  StopReason stop = StopReason::none;
+  CommandKillReason stop = CommandKillReason::none;
   std::optional<int> status;  // from waitpid(); none: it was killed in the end
   std::optional<int64_t> memory_kills;
   std::string log_tail;
@@ -32,7 +32,7 @@ int64_t steps_taken(const RecordFolderReader& records);
 
 CommandProgress progress_of(const RecordFolderReader& records, const StepCounts& asked);
 
-CommandResult make_result(const CommandSettings& settings, const RecordFolderReader& records,
-                          const CommandExit& ending);
+MeasuredTrainingCommandResult make_result(const CommandSettings& settings, const RecordFolderReader& records,
+                                          const CommandExit& ending);
 
 }  // namespace memtune::attach

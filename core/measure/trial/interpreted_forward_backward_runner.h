@@ -10,9 +10,9 @@
 #include "core/engine/shard/sharded_parameters.h"
 #include "core/measure/trial/device_memory_by_owner_sampler.h"
 #include "core/measure/trial/forward_backward_runner.h"
-#include "core/measure/trial/host_side_step_trace_recorder.h"
-#include "core/measure/trial/loaded_model_training_session.h"
-#include "core/measure/trial/step_cost_recorder_adapter.h"
+#include "core/measure/trial/host_op_and_activation_trace_recorder.h"
+#include "core/measure/trial/loaded_model_forward_backward_session.h"
+#include "core/measure/trial/step_events_to_cost_recorder_adapter.h"
 #include "core/model/program/embeddings.h"
 
 namespace memtune::trial {
@@ -89,14 +89,14 @@ class InterpretedForwardBackwardRunner final : public ForwardBackwardRunner {
   step::ActivationPlanExecutor* executor() { return executor_ ? &*executor_ : nullptr; }
 
   const plan::TrialRequest& request_;
-  LoadedModelTrainingSession session_;
+  LoadedModelForwardBackwardSession session_;
   std::unique_ptr<shard::Collectives> ranks_;
   std::optional<shard::ShardedParameters> sharded_;
   std::optional<shard::OffloadedModelStates> states_;  // of a plan that offloads them
   std::optional<step::ActivationPlanExecutor> executor_;
   std::optional<DeviceMemoryByOwnerSampler> owners_;  // both set while steps are traced
-  std::optional<HostSideStepTraceRecorder> step_trace_;
-  std::optional<StepCostRecorderAdapter> cost_notes_;  // set while costs are recorded
+  std::optional<HostOpAndActivationTraceRecorder> step_trace_;
+  std::optional<StepEventsToCostRecorderAdapter> cost_notes_;  // set while costs are recorded
   shard::ShardedParameters::Counters communicated_before_;
   shard::OffloadedModelStates::Counters states_before_;
   int64_t reruns_before_ = 0, recomputed_before_ = 0;

@@ -18,7 +18,7 @@ state::DistributedSaveRankSettings saving_rank(const plan::ResumableTrainingRequ
 OverlappedStateSaver::OverlappedStateSaver(const plan::ResumableTrainingRequest& request, ForwardBackwardRunner& runner,
                                            const TrainingStateCollectorAndLoader& state,
                                            state::SavedStatesFolder& folder,
-                                           std::function<void(const result::TrainingRunStateSaveRecord&)> ended)
+                                           std::function<void(const result::SingleStateSaveRecord&)> ended)
     : host_budget_bytes_(request.trial.training.host_budget_bytes),
       ranks_(request.trial.training.ranks),
       runner_(runner),

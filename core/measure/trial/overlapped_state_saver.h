@@ -25,7 +25,7 @@ class OverlappedStateSaver {
   // `ended` is called once per finished save. The others must outlive this.
   OverlappedStateSaver(const plan::ResumableTrainingRequest& request, ForwardBackwardRunner& runner,
                        const TrainingStateCollectorAndLoader& state, state::SavedStatesFolder& folder,
-                       std::function<void(const result::TrainingRunStateSaveRecord&)> ended);
+                       std::function<void(const result::SingleStateSaveRecord&)> ended);
   ~OverlappedStateSaver() { runner_.set_before_backward(nullptr); }
   OverlappedStateSaver(const OverlappedStateSaver&) = delete;
   OverlappedStateSaver& operator=(const OverlappedStateSaver&) = delete;

@@ -23,8 +23,8 @@ namespace memtune::trial {
 namespace {
 
 namespace fs = std::filesystem;
-using plan::ReferenceGradientFileMetadata;
-using plan::ReferenceGradientMetadata;
+using plan::ReferenceGradientFileEntry;
+using plan::ReferenceGradientFileIndex;
 
 constexpr int64_t kSliceElements = int64_t{1} << 22;  // compared at a time, in double precision
 constexpr double kAllowed = 2;                        // times the noise
@@ -112,14 +112,14 @@ std::vector<std::string> device_hashes(const NamedParameters& parameters) {
   return hashes;
 }
 
-ReferenceGradientMetadata describe(const std::string& name, const at::Tensor& parameter, uint64_t offset) {
+ReferenceGradientFileEntry describe(const std::string& name, const at::Tensor& parameter, uint64_t offset) {
   return {
       name, c10::toString(parameter.scalar_type()), parameter.sizes().vec(), parameter.grad().defined(), offset, 0, "",
       0};
 }
 
-at::Tensor read(const RandomAccessFileReader& file, const ReferenceGradientMetadata& entry, const at::Tensor& parameter,
-                const fs::path& path) {
+at::Tensor read(const RandomAccessFileReader& file, const ReferenceGradientFileEntry& entry,
+                const at::Tensor& parameter, const fs::path& path) {
   at::Tensor tensor = at::empty(parameter.sizes(), at::TensorOptions(parameter.scalar_type()));
   file.read(static_cast<char*>(tensor.data_ptr()), static_cast<int64_t>(tensor.nbytes()),
             static_cast<int64_t>(plan::kFirstGradient + entry.offset));
@@ -127,15 +127,14 @@ at::Tensor read(const RandomAccessFileReader& file, const ReferenceGradientMetad
   return tensor;
 }
 
-void check_model(const ReferenceGradientFileMetadata& reference, const NamedParameters& parameters,
-                 const fs::path& path) {
+void check_model(const ReferenceGradientFileIndex& reference, const NamedParameters& parameters, const fs::path& path) {
   if (reference.gradients.size() != parameters.size())
     plan::refuse_reference(path, "of another model: it has " + std::to_string(reference.gradients.size()) +
                                      " parameters, this one has " + std::to_string(parameters.size()));
   for (size_t i = 0; i < parameters.size(); ++i) {
     const std::string& name = parameters[i].first;
     const at::Tensor& parameter = parameters[i].second;
-    const ReferenceGradientMetadata& entry = reference.gradients[i];
+    const ReferenceGradientFileEntry& entry = reference.gradients[i];
     if (entry.name != name || entry.dtype != c10::toString(parameter.scalar_type()) ||
         entry.shape != parameter.sizes().vec() ||
         (entry.defined && reference.has_gradients && entry.bytes != parameter.nbytes()))
@@ -146,7 +145,8 @@ void check_model(const ReferenceGradientFileMetadata& reference, const NamedPara
 // Called for everything whose bits differ from the reference: index of the parameter, -1 for the loss.
 using Told = std::function<void(int, const std::string& name, const Difference&)>;
 
-bool same_gradient(const at::Tensor& gradient, const std::string& device_hash, const ReferenceGradientMetadata& entry) {
+bool same_gradient(const at::Tensor& gradient, const std::string& device_hash,
+                   const ReferenceGradientFileEntry& entry) {
   if (!device_hash.empty() && !entry.device_hash.empty() && (device_hash == entry.device_hash || entry.hash.empty()))
     return device_hash == entry.device_hash;
   return !entry.hash.empty() && hash_of(on_cpu(gradient)) == entry.hash;
@@ -154,7 +154,7 @@ bool same_gradient(const at::Tensor& gradient, const std::string& device_hash, c
 
 // A gradient that only one side has is compared with zeros. Without gradients in the file the size of a difference is
 // unknown, and reported as 0.
-void compare(const RandomAccessFileReader& file, const fs::path& path, const ReferenceGradientFileMetadata& reference,
+void compare(const RandomAccessFileReader& file, const fs::path& path, const ReferenceGradientFileIndex& reference,
              double loss, const NamedParameters& parameters, const Told& told) {
   at::NoGradGuard no_grad;
   const bool both_nan = std::isnan(loss) && std::isnan(reference.loss);
@@ -164,7 +164,7 @@ void compare(const RandomAccessFileReader& file, const fs::path& path, const Ref
   for (size_t i = 0; i < parameters.size(); ++i) {
     const std::string& name = parameters[i].first;
     const at::Tensor& parameter = parameters[i].second;
-    const ReferenceGradientMetadata& entry = reference.gradients[i];
+    const ReferenceGradientFileEntry& entry = reference.gradients[i];
     const bool found = parameter.grad().defined();
     if (!entry.defined && !found) continue;
     if (entry.defined && found && same_gradient(parameter.grad(), hashes[i], entry)) continue;
@@ -191,11 +191,11 @@ void note(result::GradientComparison& result, const std::string& where, double l
 
 ReferenceGradientFileWriter::ReferenceGradientFileWriter(const fs::path& path, const std::string& strategy, double loss,
                                                          const NamedParameters& parameters,
-                                                         ReferenceFileContentKind content)
+                                                         ReferenceHashesOrGradients content)
     : path_(path), aside_(path.string() + ".tmp." + std::to_string(::getpid())) {
   remove_file(aside_);  // otherwise a link there would be followed
   file_.open(aside_, std::ios::binary | std::ios::trunc);
-  const bool with_gradients = content == ReferenceFileContentKind::gradients;
+  const bool with_gradients = content == ReferenceHashesOrGradients::gradients;
   reference_ = {strategy, loss, 0, 0, with_gradients, {}};
   noise_ = {true, true, 0, "", strategy};
   at::NoGradGuard no_grad;
@@ -204,7 +204,7 @@ ReferenceGradientFileWriter::ReferenceGradientFileWriter(const fs::path& path, c
   const std::vector<std::string> hashes = device_hashes(parameters);
   for (size_t i = 0; i < parameters.size(); ++i) {
     const auto& [name, parameter] = parameters[i];
-    ReferenceGradientMetadata& entry = reference_.gradients.emplace_back(describe(name, parameter, offset));
+    ReferenceGradientFileEntry& entry = reference_.gradients.emplace_back(describe(name, parameter, offset));
     entry.device_hash = hashes[i];
     if (!entry.defined || (!with_gradients && !entry.device_hash.empty())) continue;
     const at::Tensor gradient = on_cpu(parameter.grad());
@@ -226,7 +226,7 @@ ReferenceGradientFileWriter::~ReferenceGradientFileWriter() {
 void ReferenceGradientFileWriter::check() const {
   if (file_) return;
   uint64_t bytes = 0;
-  for (const ReferenceGradientMetadata& entry : reference_.gradients) bytes += entry.bytes;
+  for (const ReferenceGradientFileEntry& entry : reference_.gradients) bytes += entry.bytes;
   std::error_code error;
   fs::remove(aside_, error);  // no destructor runs if the constructor throws
   std::string message = "cannot write '" + path_.string() + "'";
@@ -270,7 +270,7 @@ void ReferenceGradientFileWriter::finish() {
 
 ReferenceGradientComparisonResult compare_with_reference(const fs::path& path, double loss,
                                                          const NamedParameters& parameters) {
-  const ReferenceGradientFileMetadata reference = plan::read_reference(path);
+  const ReferenceGradientFileIndex reference = plan::read_reference(path);
   check_model(reference, parameters, path);
   const RandomAccessFileReader file(path);
   ReferenceGradientComparisonResult comparison;

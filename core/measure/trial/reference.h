@@ -32,7 +32,7 @@ struct ReferenceGradientComparisonResult {
   bool has_size = true;              // false: the file has hashes alone, so the size of a difference is not known
 };
 
-enum class ReferenceFileContentKind { hashes, gradients };  // gradients: with their hashes
+enum class ReferenceHashesOrGradients { hashes, gradients };  // gradients: with their hashes
 
 // Writes the file from runs of the baseline. The constructor writes the gradients of the first run, or their hashes,
 // into a temporary file, each repetition adds to the noise, and finish() renames the file. Without finish() nothing
@@ -41,7 +41,7 @@ class ReferenceGradientFileWriter {
  public:
   ReferenceGradientFileWriter(const std::filesystem::path& path, const std::string& strategy, double loss,
                               const NamedParameters& parameters,
-                              ReferenceFileContentKind content = ReferenceFileContentKind::gradients);
+                              ReferenceHashesOrGradients content = ReferenceHashesOrGradients::gradients);
   ~ReferenceGradientFileWriter();
   ReferenceGradientFileWriter(const ReferenceGradientFileWriter&) = delete;
   ReferenceGradientFileWriter& operator=(const ReferenceGradientFileWriter&) = delete;
@@ -57,7 +57,7 @@ class ReferenceGradientFileWriter {
 
   std::filesystem::path path_, aside_;
   std::ofstream file_;
-  plan::ReferenceGradientFileMetadata reference_;
+  plan::ReferenceGradientFileIndex reference_;
   result::GradientComparison noise_;
   std::map<int, double> sizes_;  // what was not reproduced: parameter (-1: the loss) -> its largest element
 };

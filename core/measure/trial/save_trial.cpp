@@ -38,7 +38,7 @@ class SaveTrial {
         state_(runner, *optimizer_),
         folder_(request.folder),
         saving_(request, runner, state_, folder_,
-                [this](const result::TrainingRunStateSaveRecord& save) { ended_ = save; }) {
+                [this](const result::SingleStateSaveRecord& save) { ended_ = save; }) {
     result_.mode = request.save;
   }
 
@@ -129,8 +129,8 @@ class SaveTrial {
   result::StateSaveModeMeasurement result_;
   std::vector<double> losses_, steps_alone_ms_;
   std::vector<result::StateSaveWithConcurrentStepTimes> saves_;
-  std::optional<result::TrainingRunStateSaveRecord> ended_;  // set when the current save has ended
-  OverlappedStateSaver saving_;                              // last member: destroyed first, which waits for its saves
+  std::optional<result::SingleStateSaveRecord> ended_;  // set when the current save has ended
+  OverlappedStateSaver saving_;                         // last member: destroyed first, which waits for its saves
 };
 
 }  // namespace

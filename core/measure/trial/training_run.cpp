@@ -58,7 +58,7 @@ class TrainingRun {
         folder_(request.folder),
         lock_((folder_.set_rank(saving_rank(request)), folder_.make(), lock(folder_))),
         saves_(request, runner, state_, folder_,
-               [this](const result::TrainingRunStateSaveRecord& save) { report_save(save); }) {
+               [this](const result::SingleStateSaveRecord& save) { report_save(save); }) {
     result_.device = runner.device().name();
     result_.torch = profiler::loaded_torch();
     folder_.set_settings(plan::resume_settings(request.trial.model, training()));
@@ -186,7 +186,7 @@ class TrainingRun {
     frames_.phase("train", static_cast<int>(step()), training().steps, text);
   }
 
-  void report_save(const result::TrainingRunStateSaveRecord& save) {
+  void report_save(const result::SingleStateSaveRecord& save) {
     result_.saves.push_back(save);
     const std::string of = "step " + std::to_string(save.step);
     frames_.phase("saved", static_cast<int>(save.step), training().steps,

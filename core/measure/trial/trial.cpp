@@ -27,9 +27,9 @@
 #include "core/engine/optimizer/optimizer_in_backward.h"
 #include "core/measure/profiler/device_activity_profiler.h"
 #include "core/measure/trial/compute_copy_disk_interference_probe.h"
-#include "core/measure/trial/gradient_check.h"
-#include "core/measure/trial/loaded_model_training_session.h"
+#include "core/measure/trial/loaded_model_forward_backward_session.h"
 #include "core/measure/trial/provenance.h"
+#include "core/measure/trial/reference_gradient_checker.h"
 #include "core/measure/trial/shape_costs.h"
 #include "core/model/frontend/detected_model_source.h"
 #include "core/model/program/first_line.h"
@@ -336,30 +336,31 @@ class Trial {
   std::optional<optimizer::OptimizerInBackward> in_backward_;
   TrialMeasurement result_;
   std::string phase_ = "load";
-  GradientCheck gradients_;
+  ReferenceGradientChecker gradients_;
   double last_loss_ = 0;
   int64_t gradients_bytes_ = 0;  // when memory ran out
   bool in_forward_ = false;      // likewise
 };
 
-std::unique_ptr<LoadedModelTrainingSession> surveyed(const plan::TrialRequest& request,
-                                                     std::vector<std::string>& notes) {
-  if (LoadedModelTrainingSession::shapes_suffice(request.model, request.training)) try {
-      auto session = std::make_unique<LoadedModelTrainingSession>(request, RealOrShapeOnlyTensorMode::shapes_only);
+std::unique_ptr<LoadedModelForwardBackwardSession> surveyed(const plan::TrialRequest& request,
+                                                            std::vector<std::string>& notes) {
+  if (LoadedModelForwardBackwardSession::shapes_suffice(request.model, request.training)) try {
+      auto session =
+          std::make_unique<LoadedModelForwardBackwardSession>(request, RealOrShapeOnlyTensorMode::shapes_only);
       session->survey();
       return session;
     } catch (const c10::Error&) {
       // Some op has to run, or the model rejects its inputs, which a session with values reports.
     }
   try {
-    auto session = std::make_unique<LoadedModelTrainingSession>(request);
+    auto session = std::make_unique<LoadedModelForwardBackwardSession>(request);
     session->survey();
     return session;
   } catch (const c10::OutOfMemoryError&) {  // a trial can still offload the parameters, or says what it lacks
     if (!frontend::probe(request.model).has_config()) throw;
   }
   notes.emplace_back("the model is larger than the GPU's memory, so it was inspected by its shapes");
-  auto session = std::make_unique<LoadedModelTrainingSession>(request, RealOrShapeOnlyTensorMode::shapes_only);
+  auto session = std::make_unique<LoadedModelForwardBackwardSession>(request, RealOrShapeOnlyTensorMode::shapes_only);
   session->survey();
   return session;
 }
@@ -373,7 +374,7 @@ TrialMeasurement run_trial(const plan::TrialRequest& request, ForwardBackwardRun
 void inspect(const plan::TrialRequest& request, TrialFrameWriter& frames) {
   frames.phase("load", 1, 1);
   std::vector<std::string> notes;
-  std::unique_ptr<LoadedModelTrainingSession> session = surveyed(request, notes);
+  std::unique_ptr<LoadedModelForwardBackwardSession> session = surveyed(request, notes);
   plan::ProgramFacts facts = session->facts();
   facts.notes.insert(facts.notes.end(), notes.begin(), notes.end());
   std::vector<std::string> inputs;

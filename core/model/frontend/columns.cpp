@@ -21,7 +21,7 @@ class Copy {
   explicit Copy(Program& program)
       : program_(program), emit_(program), regions_(static_cast<int>(program.regions.size())) {
     for (int i = 1; i < regions_; ++i) {
-      const program::ModuleCallRegion region = program.regions[i];
+      const program::ModuleCallTreeNode region = program.regions[i];
       emit_.add_region(copied(region.parent), region.path, region.type);
     }
   }

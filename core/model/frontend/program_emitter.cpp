@@ -268,7 +268,7 @@ Op ProgramEmitter::copy(Op op, std::unordered_map<int, int>& regions, const std:
 int ProgramEmitter::copy_region(int region, std::unordered_map<int, int>& regions, const std::string& prefix) {
   if (region <= 0) return region;
   if (const auto found = regions.find(region); found != regions.end()) return found->second;
-  const program::ModuleCallRegion original = program_.regions[region];
+  const program::ModuleCallTreeNode original = program_.regions[region];
   const int outer = copy_region(original.parent, regions, prefix);
   return regions[region] = add_region(outer, prefix + "." + original.path, original.type);
 }

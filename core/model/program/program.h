@@ -24,7 +24,7 @@ using Slot = int;
 using Stack = std::vector<c10::IValue>;  // an op takes its inputs from it and leaves its outputs on it
 
 // One run of a module's body. Regions form a tree; an op belongs to the innermost one.
-struct ModuleCallRegion {
+struct ModuleCallTreeNode {
   std::string path;  // module path, "layers.3.attn"; functions have the path of their caller
   std::string type;  // class name as the author wrote it: "Block"
   int parent = -1;
@@ -112,7 +112,7 @@ struct Program {
   OutputTree answer;                                // of the model, before any loss
   std::vector<c10::IValue> constants;               // by slot; None if the slot is not a constant
   std::vector<bool> is_constant;
-  std::vector<ModuleCallRegion> regions;
+  std::vector<ModuleCallTreeNode> regions;
   bool has_head = true;                                 // its last linear layer gives logits or scores
   int64_t longest = 0;                                  // longest sequence that it is correct for; 0: any
   std::vector<std::string> notes;                       // notes for the user

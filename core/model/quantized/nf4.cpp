@@ -163,9 +163,9 @@ at::Tensor largest_of(const Nf4Weight& packed) {
 }
 
 // `packed` has flat bytes and float32 absmax.
-Nf4Weight finished(Nf4Weight packed, AbsmaxFormat magnitudes) {
+Nf4Weight finished(Nf4Weight packed, Nf4AbsmaxScaleEncoding magnitudes) {
   packed.bytes = packed.bytes.unsqueeze(1);
-  if (magnitudes == AbsmaxFormat::plain) return packed;
+  if (magnitudes == Nf4AbsmaxScaleEncoding::plain) return packed;
   packed.mean = packed.largest.mean();
   const BlockwiseQuantizedTensor largest = pack_blockwise(packed.largest - packed.mean);
   packed.largest = largest.bytes;
@@ -175,7 +175,7 @@ Nf4Weight finished(Nf4Weight packed, AbsmaxFormat magnitudes) {
 
 }  // namespace
 
-Nf4Weight pack_nf4(const at::Tensor& weight, AbsmaxFormat magnitudes) {
+Nf4Weight pack_nf4(const at::Tensor& weight, Nf4AbsmaxScaleEncoding magnitudes) {
   if (!weight.is_cpu() && !weight.is_meta()) return pack_nf4_by_operators(weight, magnitudes);
   const at::Tensor flat = weight.detach().contiguous().view(-1);
   Nf4Weight packed;
@@ -189,7 +189,7 @@ Nf4Weight pack_nf4(const at::Tensor& weight, AbsmaxFormat magnitudes) {
   return finished(std::move(packed), magnitudes);
 }
 
-Nf4Weight pack_nf4_by_operators(const at::Tensor& weight, AbsmaxFormat magnitudes) {
+Nf4Weight pack_nf4_by_operators(const at::Tensor& weight, Nf4AbsmaxScaleEncoding magnitudes) {
   const at::Tensor flat = weight.detach().contiguous().view(-1);
   Nf4Weight packed;
   packed.bytes = at::empty({(flat.numel() + 1) / 2}, flat.options().dtype(at::kByte));

@@ -16,17 +16,17 @@ struct Nf4Weight {
   at::Tensor mean;                // mean absmax of the blocks, a scalar
 };
 
-enum class AbsmaxFormat { plain, quantized };
+enum class Nf4AbsmaxScaleEncoding { plain, quantized };
 
 // Packs a float32, float16 or bfloat16 weight on its device. Needs a few MiB of temporary memory there.
-Nf4Weight pack_nf4(const at::Tensor& weight, AbsmaxFormat magnitudes);
+Nf4Weight pack_nf4(const at::Tensor& weight, Nf4AbsmaxScaleEncoding magnitudes);
 
 // Returns float32, float16 or bfloat16. Uses a loop on a CPU and a kernel on CUDA. Other devices, and CUDA modules
 // without kernels, use operators, which need a few MiB of temporary memory.
 at::Tensor unpack_nf4(const Nf4Weight& packed, at::IntArrayRef shape, at::ScalarType type);
 
 // The same with LibTorch's operators, on any device; for comparison.
-Nf4Weight pack_nf4_by_operators(const at::Tensor& weight, AbsmaxFormat magnitudes);
+Nf4Weight pack_nf4_by_operators(const at::Tensor& weight, Nf4AbsmaxScaleEncoding magnitudes);
 at::Tensor unpack_nf4_by_operators(const Nf4Weight& packed, at::IntArrayRef shape, at::ScalarType type);
 
 }  // namespace memtune::quantized

@@ -124,7 +124,7 @@ class ConfigReader {
 
   // Newer files have a name for each label, unless there are two.
   void read_classifier() {
-    ClassifierConfig& classifier = config_.classifier.emplace();
+    SequenceClassificationHeadConfig& classifier = config_.classifier.emplace();
     object_.read("num_labels", classifier.labels, 1, kMaxSize);
     if (fields_.has("id2label") && fields_["id2label"].is_object() && !fields_["id2label"].empty())
       classifier.labels = static_cast<int64_t>(fields_["id2label"].size());
@@ -529,7 +529,7 @@ TransformersConfig with_score(TransformersConfig config) {
   if (!has_classifier(config.family))
     throw UsageError("--loss reward: transformers has no " + std::string(config.family.class_prefix) +
                      std::string(kClassifier) + "; measure the training command: memtune sweep -- COMMAND");
-  config.classifier = ClassifierConfig{1, /*regression=*/true};
+  config.classifier = SequenceClassificationHeadConfig{1, /*regression=*/true};
   return config;
 }
 

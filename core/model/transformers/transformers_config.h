@@ -84,7 +84,7 @@ struct PerLayerEmbeddingConfig {
 inline constexpr std::string_view kClassifier = "ForSequenceClassification";  // end of the class's name
 
 // The layer "score" of ...ForSequenceClassification, which reads the last token of each row.
-struct ClassifierConfig {
+struct SequenceClassificationHeadConfig {
   int64_t labels = 2;
   bool regression = false;  // the loss is the mean squared error, else the cross entropy
 };
@@ -105,11 +105,11 @@ struct TransformersConfig {
   double sparsity = 0;  // of PerLayerConfigOverrides, while a layer is written
   // Tokens that all embeddings have.
   int64_t tokens() const { return layer_inputs ? std::min(vocabulary, layer_inputs->vocabulary) : vocabulary; }
-  int64_t positions = 0;                       // rows of the position embedding; 0: none
-  std::optional<int64_t> padding;              // token whose embedding is not trained
-  std::optional<int64_t> row_padding;          // token that fills rows
-  std::optional<ClassifierConfig> classifier;  // nullopt: a language model
-  bool tied = false;                           // lm_head shares the embedding's weight
+  int64_t positions = 0;                                       // rows of the position embedding; 0: none
+  std::optional<int64_t> padding;                              // token whose embedding is not trained
+  std::optional<int64_t> row_padding;                          // token that fills rows
+  std::optional<SequenceClassificationHeadConfig> classifier;  // nullopt: a language model
+  bool tied = false;                                           // lm_head shares the embedding's weight
   bool query_bias = false, output_bias = false, mlp_bias = false, head_bias = false;
   bool query_norm = false, parallel = false;
   double epsilon = 0;

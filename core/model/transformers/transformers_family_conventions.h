@@ -78,7 +78,7 @@ enum class SharedExpertOrder {
 // Pairs of head elements that the rotary embedding rotates together: half a head apart, or adjacent. In float:
 // rotated in float32; by float tables: each factor of the rotation is cast; of half tables: cosine and sine once per
 // pair.
-enum class RotaryLayout {
+enum class RotaryEmbeddingLayoutAndPrecision {
   halves,
   halves_in_float,
   halves_of_half_tables,
@@ -202,7 +202,7 @@ struct TransformersFamilyConventions {
   bool scaled_embedding = false;                   // by sqrt(hidden_size)
   bool multipliers = false;                        // for embedding, attention, residuals, logits
   bool capped_logits = false;                      // final_logit_softcapping, query_pre_attn_scalar
-  RotaryLayout turning = RotaryLayout::halves;
+  RotaryEmbeddingLayoutAndPrecision turning = RotaryEmbeddingLayoutAndPrecision::halves;
   bool partial_rotary = false;         // the rest of a head is not rotated
   bool skips_rotary = false;           // no_rope_layers
   bool turns_in_windows_only = false;  // only layers with a window are rotated (layer_types)

@@ -29,7 +29,7 @@ uint64_t mixed(uint64_t value) {
 
 }  // namespace
 
-ChainBlockOptionDynamicProgram::ChainBlockOptionDynamicProgram(const PrunedChain& chain,
+ChainBlockOptionDynamicProgram::ChainBlockOptionDynamicProgram(const PrunedChainAndLaterBlockMemory& chain,
                                                                const ChainTimeLowerBound& bound, double limit_ms,
                                                                size_t cap)
     : chain_(chain), bound_(bound), limit_ms_(limit_ms), cap_(cap), residue_floor_ms_(chain.size()) {

@@ -10,15 +10,15 @@
 #include <vector>
 
 #include "core/plan/planner/chain_time_lower_bound.h"
-#include "core/plan/planner/pruned_chain.h"
+#include "core/plan/planner/pruned_chain_and_later_block_memory.h"
 
 namespace memtune::planner {
 
 class ChainBlockOptionDynamicProgram {
  public:
   // Both must outlive it. Choices of `limit_ms` or more are not searched.
-  ChainBlockOptionDynamicProgram(const PrunedChain& chain, const ChainTimeLowerBound& bound, double limit_ms,
-                                 size_t cap);
+  ChainBlockOptionDynamicProgram(const PrunedChainAndLaterBlockMemory& chain, const ChainTimeLowerBound& bound,
+                                 double limit_ms, size_t cap);
 
   // Choices that fit, fastest first; at most `cap`.
   std::vector<std::vector<int>> run();
@@ -41,7 +41,7 @@ class ChainBlockOptionDynamicProgram {
   void drop_dominated(std::vector<Label>& labels) const;
   std::vector<int> choice_of(size_t label) const;
 
-  const PrunedChain& chain_;
+  const PrunedChainAndLaterBlockMemory& chain_;
   const ChainTimeLowerBound& bound_;
   double limit_ms_;
   size_t cap_;

@@ -6,7 +6,7 @@
 
 #include "core/plan/planner/chain_block_option_dynamic_program.h"
 #include "core/plan/planner/chain_time_lower_bound.h"
-#include "core/plan/planner/pruned_chain.h"
+#include "core/plan/planner/pruned_chain_and_later_block_memory.h"
 
 namespace memtune::planner {
 namespace {
@@ -146,7 +146,7 @@ class ChainSearch {
     return reduced_.options(block)[static_cast<size_t>(option)].recompute_ms;
   }
 
-  PrunedChain reduced_;
+  PrunedChainAndLaterBlockMemory reduced_;
   ChoicePool pool_;
   size_t most_;
   ChainSolverEffortOptions effort_;
@@ -169,6 +169,8 @@ double lower_bound_ms(const ChainPlanningProblem& chain) {
   return search.lower_ms();
 }
 
-std::optional<int64_t> least_budget(const ChainPlanningProblem& chain) { return PrunedChain(chain).least_budget(); }
+std::optional<int64_t> least_budget(const ChainPlanningProblem& chain) {
+  return PrunedChainAndLaterBlockMemory(chain).least_budget();
+}
 
 }  // namespace memtune::planner

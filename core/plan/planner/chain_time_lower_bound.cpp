@@ -9,7 +9,7 @@ namespace {
 
 double bytes(int64_t value) { return static_cast<double>(value); }
 
-double own_time_ms(const PrunedChain& chain) {
+double own_time_ms(const PrunedChainAndLaterBlockMemory& chain) {
   double ms = 0;
   for (const ChainBlockTimesAndOptions& block : chain.chain().blocks) ms += block.forward_ms + block.backward_ms;
   return ms;
@@ -17,7 +17,7 @@ double own_time_ms(const PrunedChain& chain) {
 
 }  // namespace
 
-ChainPrefixState follow(const PrunedChain& chain, const ChainPrefixState& before, size_t block,
+ChainPrefixState follow(const PrunedChainAndLaterBlockMemory& chain, const ChainPrefixState& before, size_t block,
                         const ChainBlockOptionCosts& option) {
   const ChainBlockTimesAndOptions& own = chain.chain().blocks[block];
   const double room = bytes(chain.chain().budget_bytes - before.resident_bytes), out_ms = chain.out_ms();
@@ -43,7 +43,7 @@ double ended_ms(const ChainPrefixState& state) {
   return state.ms + std::max(state.back_ms, state.queue_ms + state.residue_ms);
 }
 
-ChainTimeLowerBound::ChainTimeLowerBound(const PrunedChain& chain)
+ChainTimeLowerBound::ChainTimeLowerBound(const PrunedChainAndLaterBlockMemory& chain)
     : chain_(chain),
       budget_(bytes(chain.chain().budget_bytes)),
       host_budget_(bytes(chain.chain().host_budget_bytes)),

@@ -11,7 +11,7 @@
 #include <limits>
 #include <vector>
 
-#include "core/plan/planner/pruned_chain.h"
+#include "core/plan/planner/pruned_chain_and_later_block_memory.h"
 
 namespace memtune::planner {
 
@@ -32,7 +32,7 @@ struct ChainPrefixState {
 
 class ChainTimeLowerBound {
  public:
-  explicit ChainTimeLowerBound(const PrunedChain& chain);
+  explicit ChainTimeLowerBound(const PrunedChainAndLaterBlockMemory& chain);
 
   // Looks for multipliers with a better bound, up to `target_ms`, the time of a known choice.
   void raise(double target_ms, int steps = 1000);
@@ -66,7 +66,7 @@ class ChainTimeLowerBound {
   double square_of(const Multipliers& slope) const;
   Multipliers moved_along(const Multipliers& slope, double step) const;
 
-  const PrunedChain& chain_;
+  const PrunedChainAndLaterBlockMemory& chain_;
   double budget_, host_budget_, unit_ms_;  // unit: ms per byte, used by raise()
   Multipliers multipliers_;
   std::vector<Weights> weights_;
@@ -76,7 +76,7 @@ class ChainTimeLowerBound {
 };
 
 // The state after `block` takes `option`, from the state `before`. Does not check whether it fits.
-ChainPrefixState follow(const PrunedChain& chain, const ChainPrefixState& before, size_t block,
+ChainPrefixState follow(const PrunedChainAndLaterBlockMemory& chain, const ChainPrefixState& before, size_t block,
                         const ChainBlockOptionCosts& option);
 // Step time of a state after all blocks.
 double ended_ms(const ChainPrefixState& state);

@@ -74,7 +74,8 @@ double moved_bytes(const RecordedStepCosts& costs, const RecordedStepCosts::Run&
 
 }  // namespace
 
-SourceAndTargetMachineTime& SourceAndTargetMachineTime::operator+=(const SourceAndTargetMachineTime& other) {
+RooflineTimeOnSourceAndTargetMachine& RooflineTimeOnSourceAndTargetMachine::operator+=(
+    const RooflineTimeOnSourceAndTargetMachine& other) {
   from_ms += other.from_ms;
   to_ms += other.to_ms;
   return *this;
@@ -86,14 +87,14 @@ CrossMachineRoofline::CrossMachineRoofline(const plan::ProgramFacts& facts, cons
     : memory_{1 / (plan::kBytesPerMs * from.memory_gb_per_s), 1 / (plan::kBytesPerMs * to.memory_gb_per_s)} {
   std::vector<int> times(facts.ops.size());  // facts sum up an op's runs
   for (const RecordedStepCosts::Run& run : costs.runs) ++times[static_cast<size_t>(run.op)];
-  SourceAndTargetMachineTime unsaved;
+  RooflineTimeOnSourceAndTargetMachine unsaved;
   for (const RecordedStepCosts::Run& run : costs.runs) {
     const ProgramOpFacts& op = facts.ops[static_cast<size_t>(run.op)];
     const double flops = known_flops(op) / times[static_cast<size_t>(run.op)];
     const std::string& own = op.dtype.empty() ? dtype : op.dtype;
     unknown_.push_back(multiplies(op) && flops == 0);
     by_arithmetic_.push_back(false);
-    SourceAndTargetMachineTime roof;
+    RooflineTimeOnSourceAndTargetMachine roof;
     if (!multiplies(op)) {
       arithmetic_.push_back(plain_ratio(from, to, memory_ratio()));
       roof = moved(moved_bytes(costs, run));

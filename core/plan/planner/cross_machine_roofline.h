@@ -15,9 +15,9 @@
 namespace memtune::planner {
 
 // Milliseconds on the machine that measured, and on the other.
-struct SourceAndTargetMachineTime {
+struct RooflineTimeOnSourceAndTargetMachine {
   double from_ms = 0, to_ms = 0;
-  SourceAndTargetMachineTime& operator+=(const SourceAndTargetMachineTime& other);
+  RooflineTimeOnSourceAndTargetMachine& operator+=(const RooflineTimeOnSourceAndTargetMachine& other);
 };
 
 class CrossMachineRoofline {
@@ -26,8 +26,8 @@ class CrossMachineRoofline {
   CrossMachineRoofline(const plan::ProgramFacts& facts, const plan::RecordedStepCosts& costs,
                        const plan::MachineProfile& from, const plan::MachineProfile& to, const std::string& dtype);
 
-  const SourceAndTargetMachineTime& forward(int run) const { return forward_[static_cast<size_t>(run)]; }
-  const SourceAndTargetMachineTime& backward(int run) const { return backward_[static_cast<size_t>(run)]; }
+  const RooflineTimeOnSourceAndTargetMachine& forward(int run) const { return forward_[static_cast<size_t>(run)]; }
+  const RooflineTimeOnSourceAndTargetMachine& backward(int run) const { return backward_[static_cast<size_t>(run)]; }
 
   // Time on the other machine divided by that on this one, if only arithmetic, or only memory, is the bound.
   double arithmetic_ratio(int run) const { return arithmetic_[static_cast<size_t>(run)]; }
@@ -36,11 +36,13 @@ class CrossMachineRoofline {
   // Whether it multiplies an unknown amount; it then has no roofline.
   bool unknown(int run) const { return unknown_[static_cast<size_t>(run)]; }
 
-  SourceAndTargetMachineTime moved(double bytes) const { return {memory_.from_ms * bytes, memory_.to_ms * bytes}; }
+  RooflineTimeOnSourceAndTargetMachine moved(double bytes) const {
+    return {memory_.from_ms * bytes, memory_.to_ms * bytes};
+  }
 
  private:
-  SourceAndTargetMachineTime memory_;  // per byte
-  std::vector<SourceAndTargetMachineTime> forward_, backward_;
+  RooflineTimeOnSourceAndTargetMachine memory_;  // per byte
+  std::vector<RooflineTimeOnSourceAndTargetMachine> forward_, backward_;
   std::vector<double> arithmetic_;
   std::vector<bool> by_arithmetic_, unknown_;
 };

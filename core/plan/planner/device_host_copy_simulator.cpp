@@ -8,13 +8,13 @@
 namespace memtune::planner {
 namespace {
 
-using schedule::ActivationPieceCopy;
-using schedule::ActivationTransfer;
+using schedule::ActivationOffloadAndReloadState;
+using schedule::ActivationPieceCopyBatchEntry;
 using schedule::CopyBatch;
 
 int64_t bytes_of(const CopyBatch& batch) {
   int64_t bytes = 0;
-  for (const ActivationPieceCopy& part : batch) bytes += part.piece->bytes;
+  for (const ActivationPieceCopyBatchEntry& part : batch) bytes += part.piece->bytes;
   return bytes;
 }
 
@@ -44,12 +44,12 @@ int DeviceHostCopySimulator::reload(int number) {
 void DeviceHostCopySimulator::forget(int number) {
   Transfer& transfer = transfers_[number];
   schedule_.forget(transfer);
-  if (transfer.state == ActivationTransfer::State::stashed) clock_.wait_until(transfer.out_done);
-  if (transfer.state == ActivationTransfer::State::reloading) clock_.wait_until(transfer.in_done);
+  if (transfer.state == ActivationOffloadAndReloadState::State::stashed) clock_.wait_until(transfer.out_done);
+  if (transfer.state == ActivationOffloadAndReloadState::State::reloading) clock_.wait_until(transfer.in_done);
   memory_.drop(std::exchange(transfer.source, kNone));
   memory_.drop(std::exchange(transfer.target, kNone));
   for (const schedule::CachedPiecePtr& piece : transfer.pieces) tier_.drop(piece);
-  transfer.state = ActivationTransfer::State::returned;
+  transfer.state = ActivationOffloadAndReloadState::State::returned;
 }
 
 // --- what the schedule decides ---------------------------------------------------------------------------------------
@@ -69,32 +69,33 @@ double DeviceHostCopySimulator::enqueue(int64_t bytes, double after, double gb_p
   return free_at = std::max({free_at, clock_.next_start(), after}) + ms;
 }
 
-schedule::CachedPiecePtr DeviceHostCopySimulator::put(ActivationTransfer& transfer, int64_t bytes) {
+schedule::CachedPiecePtr DeviceHostCopySimulator::put(ActivationOffloadAndReloadState& transfer, int64_t bytes) {
   return tier_.put(bytes, transfer.on_disk);
 }
 
 void DeviceHostCopySimulator::copy_out(const CopyBatch& batch) {
   double after = 0;
-  for (const ActivationPieceCopy& part : batch)
+  for (const ActivationPieceCopyBatchEntry& part : batch)
     after = std::max(after, SimulatedHostAndDiskTier::free_after(*part.piece));
   const int64_t bytes = bytes_of(batch);
   const double done = copy(bytes, after, link_.out_gb_per_s, out_free_);
   out_bytes_ = bounded_sum(out_bytes_, bytes);
   if (settings_.compatibility.host_waits) clock_.host_waits_until(done);
-  for (const ActivationPieceCopy& part : batch) of(*part.transfer).out_done = done;
+  for (const ActivationPieceCopyBatchEntry& part : batch) of(*part.transfer).out_done = done;
 }
 
-void DeviceHostCopySimulator::stored(const ActivationPieceCopy& part) {
+void DeviceHostCopySimulator::stored(const ActivationPieceCopyBatchEntry& part) {
   tier_.stored(part.piece, of(*part.transfer).out_done);
 }
 
-void DeviceHostCopySimulator::free_source(ActivationTransfer& transfer) {
+void DeviceHostCopySimulator::free_source(ActivationOffloadAndReloadState& transfer) {
   clock_.wait_until(of(transfer).out_done);
   memory_.drop(std::exchange(of(transfer).source, kNone));
 }
 
-void DeviceHostCopySimulator::begin_in(std::span<ActivationTransfer* const> transfers) {
-  for (ActivationTransfer* transfer : transfers) of(*transfer).target = memory_.make(of(*transfer).held_bytes);
+void DeviceHostCopySimulator::begin_in(std::span<ActivationOffloadAndReloadState* const> transfers) {
+  for (ActivationOffloadAndReloadState* transfer : transfers)
+    of(*transfer).target = memory_.make(of(*transfer).held_bytes);
   memory_.update_peak();
 }
 
@@ -102,13 +103,15 @@ void DeviceHostCopySimulator::copy_in(const CopyBatch& batch) {
   const int64_t bytes = bytes_of(batch);
   const double done = copy(bytes, 0, link_.in_gb_per_s, settings_.compatibility.one_stream ? out_free_ : in_free_);
   in_bytes_ = bounded_sum(in_bytes_, bytes);
-  for (const ActivationPieceCopy& part : batch) of(*part.transfer).in_done = done;
+  for (const ActivationPieceCopyBatchEntry& part : batch) of(*part.transfer).in_done = done;
 }
 
-void DeviceHostCopySimulator::drop(const ActivationPieceCopy& part) {
+void DeviceHostCopySimulator::drop(const ActivationPieceCopyBatchEntry& part) {
   tier_.drop(part.piece, of(*part.transfer).in_done);
 }
 
-void DeviceHostCopySimulator::wait_in(ActivationTransfer& transfer) { clock_.wait_until(of(transfer).in_done); }
+void DeviceHostCopySimulator::wait_in(ActivationOffloadAndReloadState& transfer) {
+  clock_.wait_until(of(transfer).in_done);
+}
 
 }  // namespace memtune::planner

@@ -57,24 +57,24 @@ class DeviceHostCopySimulator final : private schedule::ActivationTransferBacken
  private:
   static constexpr int kNone = SimulatedDeviceMemory::kNone;
 
-  struct Transfer final : schedule::ActivationTransfer {
-    using ActivationTransfer::ActivationTransfer;
+  struct Transfer final : schedule::ActivationOffloadAndReloadState {
+    using ActivationOffloadAndReloadState::ActivationOffloadAndReloadState;
     int64_t held_bytes = 0;
     int source = SimulatedDeviceMemory::kNone, target = SimulatedDeviceMemory::kNone;
     double out_done = 0, in_done = 0;
   };
-  static Transfer& of(schedule::ActivationTransfer& transfer) { return static_cast<Transfer&>(transfer); }
+  static Transfer& of(schedule::ActivationOffloadAndReloadState& transfer) { return static_cast<Transfer&>(transfer); }
 
   int64_t allocated_bytes() const override { return memory_.allocated(); }
   void begin_out() override {}
-  schedule::CachedPiecePtr put(schedule::ActivationTransfer& transfer, int64_t bytes) override;
+  schedule::CachedPiecePtr put(schedule::ActivationOffloadAndReloadState& transfer, int64_t bytes) override;
   void copy_out(const schedule::CopyBatch& batch) override;
-  void stored(const schedule::ActivationPieceCopy& part) override;
-  void free_source(schedule::ActivationTransfer& transfer) override;
-  void begin_in(std::span<schedule::ActivationTransfer* const> transfers) override;
+  void stored(const schedule::ActivationPieceCopyBatchEntry& part) override;
+  void free_source(schedule::ActivationOffloadAndReloadState& transfer) override;
+  void begin_in(std::span<schedule::ActivationOffloadAndReloadState* const> transfers) override;
   void copy_in(const schedule::CopyBatch& batch) override;
-  void drop(const schedule::ActivationPieceCopy& part) override;
-  void wait_in(schedule::ActivationTransfer& transfer) override;
+  void drop(const schedule::ActivationPieceCopyBatchEntry& part) override;
+  void wait_in(schedule::ActivationOffloadAndReloadState& transfer) override;
   double copy(int64_t bytes, double after, double gb_per_s, double& free_at);
   double enqueue(int64_t bytes, double after, double gb_per_s, double& free_at);
 

@@ -54,7 +54,7 @@ ModelStateOffloadSimulator::ModelStateOffloadSimulator(const RecordedStepCosts& 
   }
   std::vector<schedule::ModelStateOffloadScheduler::Group> known;
   for (const Group& group : groups_) known.push_back({group.unit, group.trained_bytes > 0 ? size_t{1} : size_t{0}});
-  schedule::ModelStateOffloadBackend& rows = *this;
+  schedule::ModelStateCopyAndUpdateBackend& rows = *this;
   schedule_.emplace(known, rows, before.learned);
   schedule_->begin_updating(1, costs.states.clips);
   for (size_t i = 0; i < before.pending.size(); ++i) take_over(static_cast<int>(i), before);

@@ -23,7 +23,7 @@ namespace memtune::planner {
 // Parameters and optimizer states that the plan keeps in host memory, so that they are not on the device between steps.
 int64_t offloaded_state_bytes(const plan::RecordedStepCosts& costs, const plan::Plan& plan);
 
-class ModelStateOffloadSimulator final : schedule::ModelStateOffloadBackend {
+class ModelStateOffloadSimulator final : schedule::ModelStateCopyAndUpdateBackend {
  public:
   // State that earlier steps left; empty for the first step.
   struct StepState {

@@ -28,7 +28,7 @@ class PlanReasonFinder {
 
   const Planner& planner_;
   const PredictedPlan& step_;
-  SimulatedStepCostLog log_;
+  RecomputeAndWaitTimesOfSimulatedStep log_;
 };
 
 }  // namespace memtune::planner

@@ -28,7 +28,7 @@ enum class Case { here, likely, least, most };  // here: on the machine that mea
 // A stretch of a pass: a run, or the time after an unpack.
 struct Stretch {
   double ms = 0, host_ms = 0;
-  SourceAndTargetMachineTime roof = {};
+  RooflineTimeOnSourceAndTargetMachine roof = {};
   bool unknown = false;  // its roofline is unknown
   bool bound_by_arithmetic = false;
   double arithmetic_ratio = 1;
@@ -41,7 +41,7 @@ struct Stretch {
 };
 using Pace = Stretch::Pace;
 
-SourceAndTargetMachineTime part(const SourceAndTargetMachineTime& roof, double share) {
+RooflineTimeOnSourceAndTargetMachine part(const RooflineTimeOnSourceAndTargetMachine& roof, double share) {
   return {share * roof.from_ms, share * roof.to_ms};
 }
 
@@ -108,8 +108,8 @@ class StepScale {
     return played;
   }
 
-  void add(int run, const plan::ProgramFacts& facts, double ms, double host_ms, const SourceAndTargetMachineTime& roof,
-           bool backward) {
+  void add(int run, const plan::ProgramFacts& facts, double ms, double host_ms,
+           const RooflineTimeOnSourceAndTargetMachine& roof, bool backward) {
     const plan::ProgramOpFacts& op = facts.ops[static_cast<size_t>(costs_.runs[static_cast<size_t>(run)].op)];
     stretches_.push_back({ms,
                           host_ms,
@@ -141,7 +141,8 @@ class StepScale {
       if (moment.kind != Kind::unpack) continue;
       const int run = run_of(moment);
       const double of_run = all[static_cast<size_t>(run)];
-      const SourceAndTargetMachineTime roof = part(roofline_.backward(run), of_run > 0 ? moment.ms / of_run : 0);
+      const RooflineTimeOnSourceAndTargetMachine roof =
+          part(roofline_.backward(run), of_run > 0 ? moment.ms / of_run : 0);
       add(run, facts, moment.ms, knows_busy_ ? costs_.issue.moments[i].ms : moment.host_ms, roof, true);
     }
   }
@@ -268,7 +269,7 @@ class StepScale {
   const bool knows_busy_;           // recorded times are those of the device alone
   std::vector<Stretch> stretches_;  // runs, then unpacks
   bool busy_between_ = true;        // the device, from forward to backward
-  SourceAndTargetMachineTime optimizer_;
+  RooflineTimeOnSourceAndTargetMachine optimizer_;
   double memory_reach_ = 1, arithmetic_reach_ = 1;
   double efficiency_ = 1;
   HostShares shares_;

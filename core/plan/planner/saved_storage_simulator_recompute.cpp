@@ -40,7 +40,7 @@ int SavedActivationSimulator::saved_by(int number) {
   return memory_.take(saved.captured);
 }
 
-// All recorded ops of the block, in order (EngineCompatibilityFlags::whole_blocks).
+// All recorded ops of the block, in order (ThirdPartyEngineEmulationFlags::whole_blocks).
 void SavedActivationSimulator::rerun_block(int block) {
   const auto instances = of_block_.extract(block);
   if (instances.empty()) return;

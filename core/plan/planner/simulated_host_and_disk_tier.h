@@ -9,7 +9,7 @@
 
 #include "core/plan/planner/simulated_compute_and_host_clock.h"
 #include "core/plan/schedule/disk_spilling_host_cache.h"
-#include "core/plan/schedule/host_range_allocator.h"
+#include "core/plan/schedule/host_slab_best_fit_allocator.h"
 
 namespace memtune::planner {
 
@@ -34,7 +34,7 @@ class SimulatedHostAndDiskTier final : private schedule::DiskSpillingHostCacheBa
   };
 
   // `clock` must outlive it. `last_step_bytes`: put by the previous step; 0: there was none.
-  // `power_of_two`: see HostRangeAllocator.
+  // `power_of_two`: see HostSlabBestFitAllocator.
   SimulatedHostAndDiskTier(const AllowedOffloadTiersAndHostBudget& tiers, const Speeds& speeds, int64_t slab_bytes,
                            bool power_of_two, int64_t last_step_bytes, SimulatedComputeAndHostClock& clock)
       : speeds_(speeds),
@@ -46,7 +46,7 @@ class SimulatedHostAndDiskTier final : private schedule::DiskSpillingHostCacheBa
 
   // Returns a piece with room. The host waits for the room.
   schedule::CachedPiecePtr put(int64_t bytes, bool may_spill);
-  static double free_after(const schedule::HostCachedActivationPiece& piece);  // earliest write, in ms
+  static double free_after(const schedule::SpillableActivationPiece& piece);  // earliest write, in ms
   void stored(const schedule::CachedPiecePtr& piece, double out_done);
   // `last_use`: end of the last copy from the room, in ms; nothing: there was none.
   void drop(const schedule::CachedPiecePtr& piece, std::optional<double> last_use = {});
@@ -57,22 +57,22 @@ class SimulatedHostAndDiskTier final : private schedule::DiskSpillingHostCacheBa
   int64_t host_peak_bytes() const { return pool_.peak_leased_bytes(); }
 
  private:
-  using Ranges = schedule::HostRangeAllocator<HostRangeFreeTime>;
-  struct Piece final : schedule::HostCachedActivationPiece {
+  using Ranges = schedule::HostSlabBestFitAllocator<HostRangeFreeTime>;
+  struct Piece final : schedule::SpillableActivationPiece {
     bool in_host = false, has_request = false;
     Ranges::Range range;
     double written = 0, done = 0;  // ends of its write and of its last request
   };
-  static Piece& of(schedule::HostCachedActivationPiece& piece) { return static_cast<Piece&>(piece); }
+  static Piece& of(schedule::SpillableActivationPiece& piece) { return static_cast<Piece&>(piece); }
 
-  bool lease(schedule::HostCachedActivationPiece& piece) override;
-  void lack_room(schedule::HostCachedActivationPiece& piece) override;
-  void free_room(schedule::HostCachedActivationPiece& piece) override;
-  void write(schedule::HostCachedActivationPiece& piece) override;
-  void read(schedule::HostCachedActivationPiece& piece) override;
-  void free_block(schedule::HostCachedActivationPiece&) override {}
-  bool busy(const schedule::HostCachedActivationPiece& piece) const override;
-  void wait(schedule::HostCachedActivationPiece& piece, Stall) override { clock_.host_waits_until(of(piece).done); }
+  bool lease(schedule::SpillableActivationPiece& piece) override;
+  void lack_room(schedule::SpillableActivationPiece& piece) override;
+  void free_room(schedule::SpillableActivationPiece& piece) override;
+  void write(schedule::SpillableActivationPiece& piece) override;
+  void read(schedule::SpillableActivationPiece& piece) override;
+  void free_block(schedule::SpillableActivationPiece&) override {}
+  bool busy(const schedule::SpillableActivationPiece& piece) const override;
+  void wait(schedule::SpillableActivationPiece& piece, Stall) override { clock_.host_waits_until(of(piece).done); }
 
   const Speeds speeds_;
   Ranges pool_;

@@ -11,7 +11,8 @@ StepPredictor::StepPredictor(const plan::ProgramFacts& facts, const plan::Record
     : costs_(costs), tables_(facts, costs), unmodelled_(find_unmodelled_memory(tables_, costs)) {}
 
 StepPrediction StepPredictor::predict(const plan::Plan& plan, const AllowedOffloadTiersAndHostBudget& tiers,
-                                      SimulatedStepCostLog* log, const SimulatedAllocatorOptions& device) const {
+                                      RecomputeAndWaitTimesOfSimulatedStep* log,
+                                      const SimulatedDeviceSizeAndExpandableSegments& device) const {
   schedule::LearnedMemoryHeadroomTimeline schedule;
   StepSimulator::StepState before;
   int64_t host_bytes = 0, disk_bytes = 0;  // peaks over all steps

@@ -19,9 +19,9 @@
 
 #include "core/plan/facts/program_facts.h"
 #include "core/plan/facts/recorded_step_costs.h"
+#include "core/plan/planner/recompute_and_wait_times_of_simulated_step.h"
 #include "core/plan/planner/recorded_step_simulation_tables.h"
 #include "core/plan/planner/simulated_host_and_disk_tier.h"
-#include "core/plan/planner/simulated_step_cost_log.h"
 #include "core/plan/planner/unmodelled_memory.h"
 #include "core/plan/strategy/plan.h"
 
@@ -49,7 +49,7 @@ struct StepPrediction {
 };
 
 // No effect on an emulated device.
-struct SimulatedAllocatorOptions {
+struct SimulatedDeviceSizeAndExpandableSegments {
   int64_t bytes = 0;  // 0: large enough for everything
   bool expandable_segments = false;
 };
@@ -63,7 +63,8 @@ class StepPredictor {
 
   // `tiers`: where the step may offload to. `log` (may be null): filled with the entries of the step where costs arise.
   StepPrediction predict(const plan::Plan& plan, const AllowedOffloadTiersAndHostBudget& tiers = {},
-                         SimulatedStepCostLog* log = nullptr, const SimulatedAllocatorOptions& device = {}) const;
+                         RecomputeAndWaitTimesOfSimulatedStep* log = nullptr,
+                         const SimulatedDeviceSizeAndExpandableSegments& device = {}) const;
 
   // The recorded step in the form that the simulator reads.
   const RecordedStepSimulationTables& tables() const { return tables_; }

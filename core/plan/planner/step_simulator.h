@@ -6,10 +6,10 @@
 #include "core/plan/planner/device_host_copy_simulator.h"
 #include "core/plan/planner/model_state_offload_simulator.h"
 #include "core/plan/planner/parameter_gather_simulator.h"
+#include "core/plan/planner/recompute_and_wait_times_of_simulated_step.h"
 #include "core/plan/planner/saved_activation_simulator.h"
 #include "core/plan/planner/simulated_device_memory.h"
 #include "core/plan/planner/simulated_host_and_disk_tier.h"
-#include "core/plan/planner/simulated_step_cost_log.h"
 #include "core/plan/planner/unmodelled_memory.h"
 
 namespace memtune::planner {
@@ -36,7 +36,7 @@ class StepSimulator {
       : StepSimulator(tables, costs, unmodelled, plan, schedule, cache, {}, {}) {}
 
   // `log` is filled by play(); null: no log.
-  void keep_log(SimulatedStepCostLog* log) { log_ = log; }
+  void keep_log(RecomputeAndWaitTimesOfSimulatedStep* log) { log_ = log; }
   void simulate_step();
   void forward();
   const SimulatedDeviceMemory& memory() const { return memory_; }
@@ -78,7 +78,7 @@ class StepSimulator {
   UnmodelledMemory held_;
   int64_t forward_peak_ = 0;
   double end_ms_ = 0;
-  SimulatedStepCostLog* log_ = nullptr;
+  RecomputeAndWaitTimesOfSimulatedStep* log_ = nullptr;
   double noted_rerun_ms_ = 0, noted_wait_ms_ = 0;
   int64_t noted_peak_bytes_ = 0;
   size_t peak_entry_ = 0;

@@ -29,7 +29,7 @@ std::string to_hex(double number) {
 
 double from_hex(const json& text) { return std::strtod(text.get_ref<const std::string&>().c_str(), nullptr); }
 
-json to_json(const ReferenceGradientMetadata& gradient) {
+json to_json(const ReferenceGradientFileEntry& gradient) {
   return {{"name", gradient.name},          {"dtype", gradient.dtype},
           {"shape", gradient.shape},        {"defined", gradient.defined},
           {"offset", gradient.offset},      {"bytes", gradient.bytes},
@@ -45,7 +45,7 @@ std::vector<int64_t> sizes_from(const json& value) {
   return sizes;
 }
 
-ReferenceGradientMetadata gradient_from(const json& entry) {
+ReferenceGradientFileEntry gradient_from(const json& entry) {
   return {entry.at("name"),
           entry.at("dtype"),
           sizes_from(entry.at("shape")),
@@ -57,21 +57,21 @@ ReferenceGradientMetadata gradient_from(const json& entry) {
           entry.value("device_hash", "")};
 }
 
-ReferenceGradientFileMetadata reference_from(const json& directory) {
-  ReferenceGradientFileMetadata reference{directory.at("strategy"),
-                                          from_hex(directory.at("loss")),
-                                          from_hex(directory.at("loss_noise")),
-                                          from_hex(directory.at("relative_noise")),
-                                          directory.at("has_gradients"),
-                                          {}};
+ReferenceGradientFileIndex reference_from(const json& directory) {
+  ReferenceGradientFileIndex reference{directory.at("strategy"),
+                                       from_hex(directory.at("loss")),
+                                       from_hex(directory.at("loss_noise")),
+                                       from_hex(directory.at("relative_noise")),
+                                       directory.at("has_gradients"),
+                                       {}};
   for (const json& entry : directory.at("gradients")) reference.gradients.push_back(gradient_from(entry));
   return reference;
 }
 
 // Whether the gradients are contiguous and end where the directory begins.
-bool fill(const std::vector<ReferenceGradientMetadata>& gradients, uint64_t bytes) {
+bool fill(const std::vector<ReferenceGradientFileEntry>& gradients, uint64_t bytes) {
   uint64_t end = 0;
-  for (const ReferenceGradientMetadata& gradient : gradients) {
+  for (const ReferenceGradientFileEntry& gradient : gradients) {
     if (gradient.offset != end || gradient.bytes > bytes - end) return false;
     end += gradient.bytes;
   }
@@ -97,7 +97,7 @@ Head read_head(const RandomAccessFileReader& file, const std::filesystem::path& 
   return head;
 }
 
-bool is_whole(const RandomAccessFileReader& file, const ReferenceGradientMetadata& gradient) {
+bool is_whole(const RandomAccessFileReader& file, const ReferenceGradientFileEntry& gradient) {
   std::string bytes(gradient.bytes, '\0');
   file.read(bytes.data(), static_cast<int64_t>(gradient.bytes), static_cast<int64_t>(kFirstGradient + gradient.offset));
   return hash_hex(bytes) == gradient.hash;
@@ -110,9 +110,9 @@ void begin_reference(std::ostream& file) {
   file.write(nothing, sizeof nothing);
 }
 
-void finish_reference(std::ostream& file, const ReferenceGradientFileMetadata& reference) {
+void finish_reference(std::ostream& file, const ReferenceGradientFileIndex& reference) {
   json gradients = json::array();
-  for (const ReferenceGradientMetadata& gradient : reference.gradients) gradients.push_back(to_json(gradient));
+  for (const ReferenceGradientFileEntry& gradient : reference.gradients) gradients.push_back(to_json(gradient));
   const json directory = {{"strategy", reference.strategy},
                           {"loss", to_hex(reference.loss)},
                           {"loss_noise", to_hex(reference.loss_noise)},
@@ -128,7 +128,7 @@ void finish_reference(std::ostream& file, const ReferenceGradientFileMetadata& r
   file.write(reinterpret_cast<const char*>(&head), sizeof head);
 }
 
-ReferenceGradientFileMetadata read_reference(const std::filesystem::path& path) {
+ReferenceGradientFileIndex read_reference(const std::filesystem::path& path) {
   const RandomAccessFileReader file(path);
   const Head head = read_head(file, path);
   const auto size = static_cast<uint64_t>(file.size());
@@ -137,7 +137,7 @@ ReferenceGradientFileMetadata read_reference(const std::filesystem::path& path) 
   file.read(text.data(), static_cast<int64_t>(text.size()), static_cast<int64_t>(head.directory));
   if (checksum_of(text) != head.checksum) refuse_reference(path, "a damaged reference file");
   try {
-    ReferenceGradientFileMetadata reference = reference_from(parse_json(text));
+    ReferenceGradientFileIndex reference = reference_from(parse_json(text));
     if (fill(reference.gradients, head.directory - kFirstGradient)) return reference;
   } catch (const json::exception&) {
   }
@@ -145,10 +145,10 @@ ReferenceGradientFileMetadata read_reference(const std::filesystem::path& path) 
 }
 
 bool is_whole_reference(const std::filesystem::path& path) try {
-  const ReferenceGradientFileMetadata reference = read_reference(path);
+  const ReferenceGradientFileIndex reference = read_reference(path);
   if (!reference.has_gradients) return true;
   const RandomAccessFileReader file(path);
-  return std::ranges::all_of(reference.gradients, [&](const ReferenceGradientMetadata& gradient) {
+  return std::ranges::all_of(reference.gradients, [&](const ReferenceGradientFileEntry& gradient) {
     return !gradient.defined || is_whole(file, gradient);
   });
 } catch (const Error&) {

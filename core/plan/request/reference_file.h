@@ -20,22 +20,22 @@
 
 namespace memtune::plan {
 
-struct ReferenceGradientMetadata {
+struct ReferenceGradientFileEntry {
   std::string name, dtype;
   std::vector<int64_t> shape;
   bool defined = false;
   uint64_t offset = 0, bytes = 0;  // relative to the first gradient; bytes: 0 if the file has none
   std::string hash;                // "" if undefined, or if the file has no gradients and device_hash is there
   double noise = 0;
-  std::string device_hash = {};  // core/base/device/device_memory_hash.h, in hexadecimal; "": was not on a GPU
+  std::string device_hash = {};  // core/base/device/device_memory_hash_value.h, in hexadecimal; "": was not on a GPU
 };
 
-struct ReferenceGradientFileMetadata {
+struct ReferenceGradientFileIndex {
   std::string strategy;
   double loss = 0, loss_noise = 0;
   double relative_noise = 0;  // median of noise / largest element, over gradients that varied; 0: none varied
   bool has_gradients = true;  // false: their hashes alone
-  std::vector<ReferenceGradientMetadata> gradients;
+  std::vector<ReferenceGradientFileEntry> gradients;
 };
 
 inline constexpr uint64_t kFirstGradient = 24;  // offset of the first gradient
@@ -43,10 +43,10 @@ inline constexpr uint64_t kFirstGradient = 24;  // offset of the first gradient
 // Writes an empty header; the caller appends the gradients.
 void begin_reference(std::ostream& file);
 // Appends the directory and writes the header. The caller checks the stream for errors.
-void finish_reference(std::ostream& file, const ReferenceGradientFileMetadata& reference);
+void finish_reference(std::ostream& file, const ReferenceGradientFileIndex& reference);
 
 // Throws UsageError, with advice, for other files, another version or damage.
-ReferenceGradientFileMetadata read_reference(const std::filesystem::path& path);
+ReferenceGradientFileIndex read_reference(const std::filesystem::path& path);
 
 // Whether directory and gradients match their checksums. Reads the whole file.
 bool is_whole_reference(const std::filesystem::path& path);

@@ -191,7 +191,7 @@ TransferSettings transfer_settings(const StrategyPart& part) {
   if (part.has(StrategyParameterId::stash)) transfer.stash_bytes = part.bytes(StrategyParameterId::stash);
   transfer.prefetch_bytes = part.kind() == StrategyKind::offload_stream ? part.bytes(StrategyParameterId::prefetch) : 0;
   if (!is_group(part)) return transfer;
-  transfer.schedule = OffloadGranularity::block;
+  transfer.schedule = ActivationOffloadCopyGranularity::block;
   transfer.groups_in_flight = part.count(StrategyParameterId::in_flight);
   transfer.prefetch_blocks = part.count(StrategyParameterId::prefetch);
   return transfer;

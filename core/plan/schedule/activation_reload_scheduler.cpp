@@ -5,7 +5,7 @@
 
 namespace memtune::schedule {
 
-using State = ActivationTransfer::State;
+using State = ActivationOffloadAndReloadState::State;
 
 void ActivationReloadScheduler::begin_step() {
   order_.clear();
@@ -16,7 +16,7 @@ void ActivationReloadScheduler::begin_step() {
   node_ = node_served_ = nullptr;
 }
 
-void ActivationReloadScheduler::add(ActivationTransfer& transfer) {
+void ActivationReloadScheduler::add(ActivationOffloadAndReloadState& transfer) {
   transfer.number = order_.size();
   order_.push_back(&transfer);
   to_read_ = order_.size();
@@ -38,7 +38,7 @@ void ActivationReloadScheduler::enter_backward_block(int block) {
   prefetch();
 }
 
-bool ActivationReloadScheduler::ask(const ActivationTransfer& transfer) {
+bool ActivationReloadScheduler::ask(const ActivationOffloadAndReloadState& transfer) {
   group_wanted_ = transfer.group;
   op_wanted_ = transfer.op;
   learned_.ask(transfer.number);
@@ -46,9 +46,9 @@ bool ActivationReloadScheduler::ask(const ActivationTransfer& transfer) {
   return served && served != node_;
 }
 
-void ActivationReloadScheduler::reload(ActivationTransfer& transfer) {
+void ActivationReloadScheduler::reload(ActivationOffloadAndReloadState& transfer) {
   if (transfer.state == State::offloaded) {
-    ActivationTransfer* const one[] = {&transfer};
+    ActivationOffloadAndReloadState* const one[] = {&transfer};
     start_reloads(one);
   }
   copy_back(transfer, /*may_block=*/true);
@@ -57,10 +57,10 @@ void ActivationReloadScheduler::reload(ActivationTransfer& transfer) {
   transfer.state = State::returned;
 }
 
-void ActivationReloadScheduler::start_reloads(std::span<ActivationTransfer* const> transfers) {
+void ActivationReloadScheduler::start_reloads(std::span<ActivationOffloadAndReloadState* const> transfers) {
   device_.begin_in(transfers);
   CopyBatch batch;
-  for (ActivationTransfer* transfer : transfers) {
+  for (ActivationOffloadAndReloadState* transfer : transfers) {
     transfer->state = State::reloading;
     prefetched_bytes_ += transfer->bytes;
     if (!transfer->on_disk) fetch(*transfer, batch);
@@ -68,7 +68,7 @@ void ActivationReloadScheduler::start_reloads(std::span<ActivationTransfer* cons
   copy_in(batch);
 }
 
-void ActivationReloadScheduler::fetch(ActivationTransfer& transfer, CopyBatch& batch) {
+void ActivationReloadScheduler::fetch(ActivationOffloadAndReloadState& transfer, CopyBatch& batch) {
   const CachedPiecePtr& piece = transfer.pieces[transfer.pieces_back];
   cache_.fetch(*piece);
   batch.push_back({&transfer, piece, transfer.begin(transfer.pieces_back)});
@@ -77,7 +77,7 @@ void ActivationReloadScheduler::fetch(ActivationTransfer& transfer, CopyBatch& b
 void ActivationReloadScheduler::copy_in(CopyBatch& batch) {
   if (batch.empty()) return;
   device_.copy_in(batch);
-  for (const ActivationPieceCopy& part : batch) {
+  for (const ActivationPieceCopyBatchEntry& part : batch) {
     ++part.transfer->pieces_back;
     device_.drop(part);
   }
@@ -85,7 +85,7 @@ void ActivationReloadScheduler::copy_in(CopyBatch& batch) {
 
 // Copies back the pieces in host memory, in order. With may_block, also those that must first be read from disk.
 // Returns true if all pieces are issued.
-bool ActivationReloadScheduler::copy_back(ActivationTransfer& transfer, bool may_block) {
+bool ActivationReloadScheduler::copy_back(ActivationOffloadAndReloadState& transfer, bool may_block) {
   while (!transfer.all_back()) {
     if (!may_block && !cache_.ready(*transfer.pieces[transfer.pieces_back])) return false;
     CopyBatch batch;
@@ -97,7 +97,7 @@ bool ActivationReloadScheduler::copy_back(ActivationTransfer& transfer, bool may
 }
 
 // `pending_bytes`: bytes of the current batch that will be reloaded together with the transfer.
-bool ActivationReloadScheduler::room_for(const ActivationTransfer& transfer, int64_t pending_bytes) const {
+bool ActivationReloadScheduler::room_for(const ActivationOffloadAndReloadState& transfer, int64_t pending_bytes) const {
   const bool near = transfer.group >= group_wanted_ - settings_.prefetch_blocks;
   if (!settings_.compatibility.learns) return near;
   if (!learned_.fits_until_wanted(transfer.number, transfer.bytes)) return false;
@@ -111,7 +111,7 @@ void ActivationReloadScheduler::prefetch_next_op() {
   if (std::exchange(op_fetched_for_, op_wanted_) == op_wanted_) return;
   int ahead = 0, op = op_wanted_;
   for (; !order_.empty(); order_.pop_back()) {
-    ActivationTransfer* transfer = order_.back();
+    ActivationOffloadAndReloadState* transfer = order_.back();
     if (transfer && transfer->state == State::stashed && transfer->op != op_wanted_) return;
     if (!transfer || transfer->state != State::offloaded) continue;
     if (std::exchange(op, transfer->op) != transfer->op && ++ahead > settings_.compatibility.prefetch_ops) return;
@@ -127,14 +127,14 @@ void ActivationReloadScheduler::prefetch() {
   }
   if (settings_.compatibility.learns && !learned_.learned()) return;
   if (!by_blocks() && settings_.prefetch_bytes == 0) return;
-  std::vector<ActivationTransfer*> next;
+  std::vector<ActivationOffloadAndReloadState*> next;
   int64_t bytes = 0;
   const auto start = [&] {
     start_reloads(std::exchange(next, {}));
     bytes = 0;
   };
   for (; !order_.empty(); order_.pop_back()) {
-    ActivationTransfer* transfer = order_.back();
+    ActivationOffloadAndReloadState* transfer = order_.back();
     if (!transfer) continue;
     if (transfer->state == State::offloaded) {
       // A batch is no larger than the bytes already prefetched ahead of it. Otherwise backward would need its first
@@ -153,14 +153,14 @@ void ActivationReloadScheduler::prefetch() {
 
 void ActivationReloadScheduler::read_ahead() {
   for (to_read_ = std::min(to_read_, order_.size()); to_read_ > 0; --to_read_) {
-    const ActivationTransfer* transfer = order_[to_read_ - 1];
+    const ActivationOffloadAndReloadState* transfer = order_[to_read_ - 1];
     if (!transfer || !transfer->on_disk) continue;
     for (size_t i = transfer->pieces_back; i < transfer->pieces.size(); ++i)
       if (!cache_.read_ahead(transfer->pieces[i])) return;
   }
 }
 
-void ActivationReloadScheduler::forget(ActivationTransfer& transfer) {
+void ActivationReloadScheduler::forget(ActivationOffloadAndReloadState& transfer) {
   if (transfer.number < order_.size() && order_[transfer.number] == &transfer) order_[transfer.number] = nullptr;
   if (transfer.state == State::reloading) prefetched_bytes_ -= transfer.bytes;
 }

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "core/plan/schedule/activation_transfer.h"
+#include "core/plan/schedule/activation_offload_and_reload_state.h"
 #include "core/plan/schedule/learned_memory_headroom_timeline.h"
 #include "core/plan/strategy/plan.h"
 
@@ -21,29 +21,29 @@ class ActivationReloadScheduler {
       : settings_(settings), batch_bytes_(batch_bytes), learned_(learned), cache_(cache), device_(device) {}
 
   void begin_step();
-  void add(ActivationTransfer& transfer);
+  void add(ActivationOffloadAndReloadState& transfer);
   // Forward enters a block, after `group` blocks. See ActivationTransferScheduler.
   void begin_block(int block, int group);
   void end_forward(int group);
   void enter_backward_block(int block);
   void begin_unpack(const void* node) { node_ = node; }
   // Backward asks for this transfer. Returns true if the node is another one than that of the transfer before.
-  bool ask(const ActivationTransfer& transfer);
-  void reload(ActivationTransfer& transfer);
+  bool ask(const ActivationOffloadAndReloadState& transfer);
+  void reload(ActivationOffloadAndReloadState& transfer);
   void prefetch();
-  void forget(ActivationTransfer& transfer);
+  void forget(ActivationOffloadAndReloadState& transfer);
 
   int64_t prefetched_bytes() const { return prefetched_bytes_; }  // on the device and not yet requested
 
  private:
-  bool by_blocks() const { return settings_.schedule == plan::OffloadGranularity::block; }
+  bool by_blocks() const { return settings_.schedule == plan::ActivationOffloadCopyGranularity::block; }
   // Reloads start when backward reaches a block, not by the learned schedule.
   bool follows_backward() const { return by_blocks() && !settings_.compatibility.learns; }
-  bool room_for(const ActivationTransfer& transfer, int64_t pending_bytes) const;
-  void start_reloads(std::span<ActivationTransfer* const> transfers);
-  void fetch(ActivationTransfer& transfer, CopyBatch& batch);
+  bool room_for(const ActivationOffloadAndReloadState& transfer, int64_t pending_bytes) const;
+  void start_reloads(std::span<ActivationOffloadAndReloadState* const> transfers);
+  void fetch(ActivationOffloadAndReloadState& transfer, CopyBatch& batch);
   void copy_in(CopyBatch& batch);
-  bool copy_back(ActivationTransfer& transfer, bool may_block);
+  bool copy_back(ActivationOffloadAndReloadState& transfer, bool may_block);
   void prefetch_next_op();
   void read_ahead();
 
@@ -52,11 +52,12 @@ class ActivationReloadScheduler {
   LearnedMemoryHeadroomTimeline& learned_;
   DiskSpillingHostCache& cache_;
   ActivationTransferBackend& device_;
-  std::vector<ActivationTransfer*> order_;  // oldest first; prefetch consumes it from the end; null: forgotten
-  size_t to_read_ = 0;                      // order_[to_read_ - 1] is the next to read ahead
-  std::map<int, int> groups_;               // block -> blocks that ended before it
-  int group_wanted_ = 0;                    // group of the transfer that backward reads now
-  int op_wanted_ = -1;                      // op whose saved tensors backward reads now; -1: none yet
+  std::vector<ActivationOffloadAndReloadState*>
+      order_;                  // oldest first; prefetch consumes it from the end; null: forgotten
+  size_t to_read_ = 0;         // order_[to_read_ - 1] is the next to read ahead
+  std::map<int, int> groups_;  // block -> blocks that ended before it
+  int group_wanted_ = 0;       // group of the transfer that backward reads now
+  int op_wanted_ = -1;         // op whose saved tensors backward reads now; -1: none yet
   int op_fetched_for_ = -1;
   const void *node_ = nullptr, *node_served_ = nullptr;  // node that unpacks now; node of the last transfer
   int64_t prefetched_bytes_ = 0;

@@ -15,7 +15,7 @@ void DiskSpillingHostCache::begin_step() {
   counters_.put_bytes = counters_.disk_write_bytes = counters_.disk_read_bytes = 0;
 }
 
-void DiskSpillingHostCache::put(HostCachedActivationPiece& piece, bool may_spill) {
+void DiskSpillingHostCache::put(SpillableActivationPiece& piece, bool may_spill) {
   piece.may_spill = may_spill && disk_;
   take_room(piece);
   counters_.put_bytes += piece.bytes;
@@ -57,13 +57,13 @@ void DiskSpillingHostCache::start_write(const CachedPiecePtr& piece) {
   counters_.disk_write_bytes = bounded_sum(counters_.disk_write_bytes, piece->bytes);
 }
 
-void DiskSpillingHostCache::start_read(HostCachedActivationPiece& piece) {
+void DiskSpillingHostCache::start_read(SpillableActivationPiece& piece) {
   storage_.read(piece);
   piece.state = State::reading;
   counters_.disk_read_bytes = bounded_sum(counters_.disk_read_bytes, piece.bytes);
 }
 
-void DiskSpillingHostCache::take_room(HostCachedActivationPiece& piece) {
+void DiskSpillingHostCache::take_room(SpillableActivationPiece& piece) {
   reap();
   while (!storage_.lease(piece))
     if (!make_room()) return storage_.lack_room(piece);
@@ -93,12 +93,12 @@ bool DiskSpillingHostCache::make_room() {
   return true;
 }
 
-void DiskSpillingHostCache::leave_host(HostCachedActivationPiece& piece, State state) {
+void DiskSpillingHostCache::leave_host(SpillableActivationPiece& piece, State state) {
   storage_.free_room(piece);
   piece.state = state;
 }
 
-void DiskSpillingHostCache::leave_disk(HostCachedActivationPiece& piece) {
+void DiskSpillingHostCache::leave_disk(SpillableActivationPiece& piece) {
   if (std::exchange(piece.has_block, false)) counters_.disk_bytes -= piece.bytes;
   storage_.free_block(piece);
 }
@@ -112,12 +112,12 @@ bool DiskSpillingHostCache::read_ahead(const CachedPiecePtr& piece) {
   return true;
 }
 
-bool DiskSpillingHostCache::ready(const HostCachedActivationPiece& piece) const {
+bool DiskSpillingHostCache::ready(const SpillableActivationPiece& piece) const {
   if (piece.state == State::reading) return !storage_.busy(piece);
   return piece.state == State::dirty || piece.state == State::writing;
 }
 
-void DiskSpillingHostCache::fetch(HostCachedActivationPiece& piece) {
+void DiskSpillingHostCache::fetch(SpillableActivationPiece& piece) {
   if (piece.state == State::on_disk) {
     take_room(piece);
     start_read(piece);

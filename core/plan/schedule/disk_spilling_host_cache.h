@@ -15,7 +15,7 @@
 namespace memtune::schedule {
 
 // A part of an offloaded activation, in the size that host memory and disk take. Users derive from it.
-struct HostCachedActivationPiece {
+struct SpillableActivationPiece {
   enum class State { dirty, writing, on_disk, reading, used };
 
   int64_t bytes = 0;
@@ -24,11 +24,11 @@ struct HostCachedActivationPiece {
 
  private:
   friend class DiskSpillingHostCache;
-  bool has_block = false;                                                  // on the disk
-  std::list<std::shared_ptr<HostCachedActivationPiece>>* queue = nullptr;  // of DiskSpillingHostCache, if it is in one
-  std::list<std::shared_ptr<HostCachedActivationPiece>>::iterator place = {};  // there
+  bool has_block = false;                                                 // on the disk
+  std::list<std::shared_ptr<SpillableActivationPiece>>* queue = nullptr;  // of DiskSpillingHostCache, if it is in one
+  std::list<std::shared_ptr<SpillableActivationPiece>>::iterator place = {};  // there
 };
-using CachedPiecePtr = std::shared_ptr<HostCachedActivationPiece>;
+using CachedPiecePtr = std::shared_ptr<SpillableActivationPiece>;
 
 // Host memory and disk: carries out what the cache decides. Calls may throw.
 class DiskSpillingHostCacheBackend {
@@ -36,15 +36,15 @@ class DiskSpillingHostCacheBackend {
   enum class Stall { for_room, for_bytes };
 
   virtual ~DiskSpillingHostCacheBackend() = default;
-  virtual bool lease(HostCachedActivationPiece& piece) = 0;  // returns false if the budget has no room
+  virtual bool lease(SpillableActivationPiece& piece) = 0;  // returns false if the budget has no room
   virtual void lack_room(
-      HostCachedActivationPiece& piece) = 0;  // nothing can make room for the piece: throws, or finds some elsewhere
-  virtual void free_room(HostCachedActivationPiece& piece) = 0;  // no request of the piece runs
-  virtual void write(HostCachedActivationPiece& piece) = 0;      // starts
-  virtual void read(HostCachedActivationPiece& piece) = 0;       // starts, into the leased room
-  virtual void free_block(HostCachedActivationPiece& piece) = 0;
-  virtual bool busy(const HostCachedActivationPiece& piece) const = 0;   // a request of the piece runs
-  virtual void wait(HostCachedActivationPiece& piece, Stall stall) = 0;  // until its request is done
+      SpillableActivationPiece& piece) = 0;  // nothing can make room for the piece: throws, or finds some elsewhere
+  virtual void free_room(SpillableActivationPiece& piece) = 0;  // no request of the piece runs
+  virtual void write(SpillableActivationPiece& piece) = 0;      // starts
+  virtual void read(SpillableActivationPiece& piece) = 0;       // starts, into the leased room
+  virtual void free_block(SpillableActivationPiece& piece) = 0;
+  virtual bool busy(const SpillableActivationPiece& piece) const = 0;   // a request of the piece runs
+  virtual void wait(SpillableActivationPiece& piece, Stall stall) = 0;  // until its request is done
 };
 
 class DiskSpillingHostCache {
@@ -59,15 +59,15 @@ class DiskSpillingHostCache {
   void begin_step();
 
   // Finds room for a new piece of piece.bytes.
-  void put(HostCachedActivationPiece& piece, bool may_spill);
+  void put(SpillableActivationPiece& piece, bool may_spill);
   // The copy into the room of the piece was issued.
   void stored(const CachedPiecePtr& piece);
   // Starts to read a piece that is on disk, without taking room from another piece. Returns false if there is no room.
   bool read_ahead(const CachedPiecePtr& piece);
   // Whether fetch() would return at once.
-  bool ready(const HostCachedActivationPiece& piece) const;
+  bool ready(const SpillableActivationPiece& piece) const;
   // Afterwards the bytes of the piece are in host memory; waits while they are read from disk.
-  void fetch(HostCachedActivationPiece& piece);
+  void fetch(SpillableActivationPiece& piece);
   // Ends the piece, in any state. A second call has no effect.
   void drop(const CachedPiecePtr& piece);
   // Frees the room of dropped pieces whose last request is done.
@@ -83,18 +83,18 @@ class DiskSpillingHostCache {
   bool has_disk() const { return disk_; }
 
  private:
-  using State = HostCachedActivationPiece::State;
+  using State = SpillableActivationPiece::State;
   using Queue = std::list<CachedPiecePtr>;
 
   void enter(Queue& queue, const CachedPiecePtr& piece);
   CachedPiecePtr leave(Queue& queue, Queue::iterator place);
   int64_t dirty_limit() const;
   void start_write(const CachedPiecePtr& piece);
-  void start_read(HostCachedActivationPiece& piece);
-  void take_room(HostCachedActivationPiece& piece);
+  void start_read(SpillableActivationPiece& piece);
+  void take_room(SpillableActivationPiece& piece);
   bool make_room();
-  void leave_host(HostCachedActivationPiece& piece, State state);
-  void leave_disk(HostCachedActivationPiece& piece);
+  void leave_host(SpillableActivationPiece& piece, State state);
+  void leave_disk(SpillableActivationPiece& piece);
 
   DiskSpillingHostCacheBackend& storage_;
   int64_t budget_bytes_;

@@ -19,7 +19,7 @@ size_t count_units(const std::vector<ModelStateOffloadScheduler::Group>& groups)
 }  // namespace
 
 ModelStateOffloadScheduler::ModelStateOffloadScheduler(const std::vector<Group>& groups,
-                                                       ModelStateOffloadBackend& device, Learned learned)
+                                                       ModelStateCopyAndUpdateBackend& device, Learned learned)
     : device_(device),
       groups_of_(count_units(groups)),
       units_(groups_of_.size(), ReshardPolicy::always, *this, std::move(learned.order)) {

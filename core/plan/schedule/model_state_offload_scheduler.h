@@ -28,9 +28,9 @@ inline constexpr ModelStateKind kStateRows[] = {ModelStateKind::parameters, Mode
                                                 ModelStateKind::moments};
 
 // Rows of bytes on a device, with copies in host memory. Does nothing for rows that stay on the device.
-class ModelStateOffloadBackend {
+class ModelStateCopyAndUpdateBackend {
  public:
-  virtual ~ModelStateOffloadBackend() = default;
+  virtual ~ModelStateCopyAndUpdateBackend() = default;
   virtual bool offloads(int group) const = 0;  // any of its rows
   // Of this step's earlier micro-batches, or of the last one if its update is pending.
   virtual bool has_gradients(int group) const = 0;
@@ -63,7 +63,8 @@ class ModelStateOffloadScheduler final : ParameterGatherBackend {
   };
 
   // `device` must outlive this. Units are numbered from 0 without gaps.
-  ModelStateOffloadScheduler(const std::vector<Group>& groups, ModelStateOffloadBackend& device, Learned learned = {});
+  ModelStateOffloadScheduler(const std::vector<Group>& groups, ModelStateCopyAndUpdateBackend& device,
+                             Learned learned = {});
   ModelStateOffloadScheduler(const ModelStateOffloadScheduler&) = delete;
   ModelStateOffloadScheduler& operator=(const ModelStateOffloadScheduler&) = delete;
 
@@ -104,7 +105,7 @@ class ModelStateOffloadScheduler final : ParameterGatherBackend {
   void settle_others(int unit);
   bool is_last_pass() const { return passes_left_ == 0; }
 
-  ModelStateOffloadBackend& device_;
+  ModelStateCopyAndUpdateBackend& device_;
   std::vector<GroupState> groups_;
   std::vector<std::vector<int>> groups_of_;  // by unit
   bool updates_ = false, clips_ = false;

@@ -8,7 +8,7 @@ void ActivationTransferScheduler::begin_step() {
   reloads_.begin_step();
 }
 
-void ActivationTransferScheduler::start_offload(ActivationTransfer& transfer) {
+void ActivationTransferScheduler::start_offload(ActivationOffloadAndReloadState& transfer) {
   reloads_.add(transfer);
   stash_.add(transfer);
 }
@@ -32,7 +32,7 @@ void ActivationTransferScheduler::end_forward() {
   reloads_.end_forward(stash_.group());
 }
 
-void ActivationTransferScheduler::reload(ActivationTransfer& transfer) {
+void ActivationTransferScheduler::reload(ActivationOffloadAndReloadState& transfer) {
   const bool other_node = reloads_.ask(transfer);
   if (other_node && settings_.compatibility.empties_stash) stash_.evict_all();
   if (!transfer.has_source()) reloads_.reload(transfer);
@@ -42,7 +42,7 @@ void ActivationTransferScheduler::prefetch(bool in_head) {
   if (!in_head || learned_.learned() || !settings_.compatibility.learns) reloads_.prefetch();
 }
 
-void ActivationTransferScheduler::forget(ActivationTransfer& transfer) {
+void ActivationTransferScheduler::forget(ActivationOffloadAndReloadState& transfer) {
   stash_.forget(transfer);
   reloads_.forget(transfer);
 }

@@ -3,8 +3,8 @@
 // decisions out as ActivationTransferBackend. It owns no memory.
 #pragma once
 
-#include "core/plan/schedule/activation_copy_out_scheduler.h"
 #include "core/plan/schedule/activation_reload_scheduler.h"
+#include "core/plan/schedule/copy_out_and_device_release_scheduler.h"
 
 namespace memtune::schedule {
 
@@ -22,9 +22,9 @@ class ActivationTransferScheduler {
   void begin_step();  // discards the order of the previous step
   // Smaller storages stay on the device.
   bool takes(int64_t bytes) const { return bytes > 0 && bytes >= settings_.min_bytes; }
-  // The caller holds the source. With OffloadGranularity::block, copies start when the block ends.
-  void start_offload(ActivationTransfer& transfer);
-  // Counts one more saved tensor, offloaded or not. Only used with EngineCompatibilityFlags::counts_all.
+  // The caller holds the source. With ActivationOffloadCopyGranularity::block, copies start when the block ends.
+  void start_offload(ActivationOffloadAndReloadState& transfer);
+  // Counts one more saved tensor, offloaded or not. Only used with ThirdPartyEngineEmulationFlags::counts_all.
   void count_save();
   // A recorded op keeps an input that is offloaded. Counts as two saves, like a checkpoint's: its input and an empty
   // tensor.
@@ -39,20 +39,20 @@ class ActivationTransferScheduler {
   // learned peak.
   void make_room(int64_t bytes) { stash_.make_room(bytes); }
 
-  // Backward reads tensors that `block` saved. With OffloadGranularity::block and without learning, reaching a block
-  // starts its reloads, even if the block offloaded nothing.
+  // Backward reads tensors that `block` saved. With ActivationOffloadCopyGranularity::block and without learning,
+  // reaching a block starts its reloads, even if the block offloaded nothing.
   void enter_backward_block(int block) { reloads_.enter_backward_block(block); }
   // A saved tensor is about to be unpacked for this node of the autograd graph.
   void begin_unpack(const void* node) { reloads_.begin_unpack(node); }
   // Afterwards the bytes are on the device: in the source if the transfer has one, else in the target.
-  void reload(ActivationTransfer& transfer);
+  void reload(ActivationOffloadAndReloadState& transfer);
   // Starts the next reloads (and disk reads) as far as the settings and the peak allow. `in_head`: backward is in head
   // and loss, when memory use is highest. Learning engines prefetch there only by a learned schedule.
   void prefetch(bool in_head = false);
 
-  void before_overwrite(ActivationTransfer& transfer) { stash_.before_overwrite(transfer); }
+  void before_overwrite(ActivationOffloadAndReloadState& transfer) { stash_.before_overwrite(transfer); }
   // The caller makes compute wait for copies in flight.
-  void forget(ActivationTransfer& transfer);
+  void forget(ActivationOffloadAndReloadState& transfer);
 
   int64_t largest_bytes() const { return stash_.largest_bytes(); }
   int64_t prefetched_bytes() const { return reloads_.prefetched_bytes(); }
@@ -60,7 +60,7 @@ class ActivationTransferScheduler {
  private:
   const plan::TransferSettings& settings_;
   LearnedMemoryHeadroomTimeline& learned_;
-  ActivationCopyOutScheduler stash_;
+  CopyOutAndDeviceReleaseScheduler stash_;
   ActivationReloadScheduler reloads_;
 };
 

@@ -27,11 +27,11 @@ const std::vector<std::string>& schedule_names() {
 }
 
 // `path` names the field in messages.
-OffloadGranularity read_schedule(const std::string& text, const std::string& path) {
+ActivationOffloadCopyGranularity read_schedule(const std::string& text, const std::string& path) {
   const auto& names = schedule_names();
   const auto name = std::find(names.begin(), names.end(), text);
   if (name == names.end()) throw UsageError(path + ": " + unknown_name("schedule", text, names));
-  return static_cast<OffloadGranularity>(name - names.begin());
+  return static_cast<ActivationOffloadCopyGranularity>(name - names.begin());
 }
 
 const std::vector<std::string>& repeats_names() {
@@ -39,11 +39,11 @@ const std::vector<std::string>& repeats_names() {
   return names;
 }
 
-SharedStoragePolicy read_repeats(const std::string& text, const std::string& path) {
+RepeatedSavedTensorOffloadPolicy read_repeats(const std::string& text, const std::string& path) {
   const auto& names = repeats_names();
   const auto name = std::find(names.begin(), names.end(), text);
   if (name == names.end()) throw UsageError(path + ": " + unknown_name("word", text, names));
-  return static_cast<SharedStoragePolicy>(name - names.begin());
+  return static_cast<RepeatedSavedTensorOffloadPolicy>(name - names.begin());
 }
 
 // Fields with default values are left out.
@@ -56,7 +56,7 @@ json placement_json(const OpActivationPlacements& placement) {
   return json;
 }
 
-json compatibility_json(const EngineCompatibilityFlags& compatibility) {
+json compatibility_json(const ThirdPartyEngineEmulationFlags& compatibility) {
   return {{"learns", compatibility.learns},
           {"prefetch_ops", compatibility.prefetch_ops},
           {"stash_saves", compatibility.stash_saves},
@@ -71,7 +71,7 @@ json compatibility_json(const EngineCompatibilityFlags& compatibility) {
           {"repeats", to_string(compatibility.repeats)}};
 }
 
-void read_compatibility(const json& json, const std::string& path, EngineCompatibilityFlags& compatibility,
+void read_compatibility(const json& json, const std::string& path, ThirdPartyEngineEmulationFlags& compatibility,
                         UnknownFieldPolicy unknown) {
   std::string repeats = to_string(compatibility.repeats);
   JsonObjectReader object(json, path);
@@ -194,9 +194,13 @@ TensorPlacement parse_place(const std::string& text) {
   return static_cast<TensorPlacement>(name - names.begin());
 }
 
-std::string to_string(OffloadGranularity schedule) { return schedule_names().at(static_cast<size_t>(schedule)); }
+std::string to_string(ActivationOffloadCopyGranularity schedule) {
+  return schedule_names().at(static_cast<size_t>(schedule));
+}
 
-std::string to_string(SharedStoragePolicy repeats) { return repeats_names().at(static_cast<size_t>(repeats)); }
+std::string to_string(RepeatedSavedTensorOffloadPolicy repeats) {
+  return repeats_names().at(static_cast<size_t>(repeats));
+}
 
 bool Plan::places(TensorPlacement place) const {
   return std::any_of(placements.begin(), placements.end(), [&](const OpActivationPlacements& placement) {
@@ -241,7 +245,7 @@ void to_json(json& out, const Plan& plan) {
            {"groups_in_flight", plan.transfer.groups_in_flight},
            {"prefetch_blocks", plan.transfer.prefetch_blocks}}},
          {"placements", placements}};
-  if (plan.transfer.compatibility != EngineCompatibilityFlags{})
+  if (plan.transfer.compatibility != ThirdPartyEngineEmulationFlags{})
     out["transfer"]["habits"] = compatibility_json(plan.transfer.compatibility);
   if (plan.offloads_states()) out["states"] = plan.states;
 }

@@ -32,23 +32,23 @@ struct OpActivationPlacements {
 };
 
 // When offload copies start.
-enum class OffloadGranularity {
+enum class ActivationOffloadCopyGranularity {
   value,  // each activation as soon as it was saved
   block,  // the activations of a block together, at the block's end
 };
-std::string to_string(OffloadGranularity schedule);
+std::string to_string(ActivationOffloadCopyGranularity schedule);
 
 // Handling of tensors of OpActivationPlacements::saves that share bytes with another saved tensor.
-enum class SharedStoragePolicy {
+enum class RepeatedSavedTensorOffloadPolicy {
   move,   // every one is offloaded
   stay,   // if an earlier offload copy is still running, the tensor stays on the device
   share,  // equal views within a block are offloaded once
 };
-std::string to_string(SharedStoragePolicy repeats);
+std::string to_string(RepeatedSavedTensorOffloadPolicy repeats);
 
 // Engine compatibility flags: where other programs' engines differ from memtune's own. Each is independent of the
 // others. See core/plan/strategy/third_party_engine_preset.h.
-struct EngineCompatibilityFlags {
+struct ThirdPartyEngineEmulationFlags {
   bool learns = true;          // learns the copy schedule in one step; false: fixed by the flags below
   int prefetch_ops = 0;        // if not learns: reload what this many ops ahead of backward saved, 0 or 1
   int stash_saves = 0;         // > 0: a source stays until this many more tensors were offloaded, of any size
@@ -61,8 +61,8 @@ struct EngineCompatibilityFlags {
       false;  // OpActivationPlacements::saves: offloads views of parameters too, for example transposed weights
   bool flat_broadcasts = false;  // OpActivationPlacements::saves: offloads the storage of a tensor with zero strides
   bool whole_blocks = false;     // backward recomputes every op of a block, needed or not
-  SharedStoragePolicy repeats = SharedStoragePolicy::move;
-  bool operator==(const EngineCompatibilityFlags&) const = default;
+  RepeatedSavedTensorOffloadPolicy repeats = RepeatedSavedTensorOffloadPolicy::move;
+  bool operator==(const ThirdPartyEngineEmulationFlags&) const = default;
 };
 
 // Settings of the copies between device and host. Sizes are in bytes.
@@ -72,10 +72,11 @@ struct TransferSettings {
   int64_t min_bytes = 1 << 20;  // smaller storages stay on the device
   int64_t stash_bytes = int64_t{8} << 30;  // sources kept on the device during their offload copy, as the peak permits
   int64_t prefetch_bytes = int64_t{1} << 30;  // reloads issued ahead of the activation in use; 0: no prefetch
-  OffloadGranularity schedule = OffloadGranularity::value;
-  int groups_in_flight = 1;  // OffloadGranularity::block: blocks whose sources may stay during their offload copies
-  int prefetch_blocks = 1;   // OffloadGranularity::block: blocks reloaded ahead of the one backward is in
-  EngineCompatibilityFlags compatibility;
+  ActivationOffloadCopyGranularity schedule = ActivationOffloadCopyGranularity::value;
+  int groups_in_flight =
+      1;  // ActivationOffloadCopyGranularity::block: blocks whose sources may stay during their offload copies
+  int prefetch_blocks = 1;  // ActivationOffloadCopyGranularity::block: blocks reloaded ahead of the one backward is in
+  ThirdPartyEngineEmulationFlags compatibility;
   bool operator==(const TransferSettings&) const = default;
 };
 

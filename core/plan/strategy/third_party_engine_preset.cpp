@@ -9,23 +9,23 @@ constexpr int kMinBytes = 1024;
 
 // Saved tensors are copied one by one, each into pinned memory of its own. A reload is issued when backward asks for
 // the tensor; the host is about one op ahead of the device.
-constexpr EngineCompatibilityFlags kHooksOnSaves = {.learns = false,
-                                                    .prefetch_ops = 1,
-                                                    .stash_saves = 5,
-                                                    .counts_all = true,
-                                                    .empties_stash = true,
-                                                    .one_stream = true,
-                                                    .power_of_two = true};
+constexpr ThirdPartyEngineEmulationFlags kHooksOnSaves = {.learns = false,
+                                                          .prefetch_ops = 1,
+                                                          .stash_saves = 5,
+                                                          .counts_all = true,
+                                                          .empties_stash = true,
+                                                          .one_stream = true,
+                                                          .power_of_two = true};
 
-constexpr EngineCompatibilityFlags torchtune_compatibility() {
-  EngineCompatibilityFlags compatibility = kHooksOnSaves;
+constexpr ThirdPartyEngineEmulationFlags torchtune_compatibility() {
+  ThirdPartyEngineEmulationFlags compatibility = kHooksOnSaves;
   compatibility.parameter_views = true;
   return compatibility;
 }
 
-constexpr EngineCompatibilityFlags trl_compatibility() {
-  EngineCompatibilityFlags compatibility = kHooksOnSaves;
-  compatibility.repeats = SharedStoragePolicy::stay;
+constexpr ThirdPartyEngineEmulationFlags trl_compatibility() {
+  ThirdPartyEngineEmulationFlags compatibility = kHooksOnSaves;
+  compatibility.repeats = RepeatedSavedTensorOffloadPolicy::stay;
   compatibility.flat_broadcasts = true;
   return compatibility;
 }
@@ -38,7 +38,7 @@ bool offloads_each_save(const Plan& plan) {
 }
 
 bool has_compatibility_flags(const Plan& plan) {
-  return plan.transfer.compatibility != EngineCompatibilityFlags{} || offloads_each_save(plan);
+  return plan.transfer.compatibility != ThirdPartyEngineEmulationFlags{} || offloads_each_save(plan);
 }
 
 const ThirdPartyEnginePreset kTorchtune = {
@@ -54,9 +54,10 @@ const ThirdPartyEnginePreset kSwift = {
     .engine = "ms-swift 4.6.0",
     .hooks = StepPartWithSavedTensorHooks::blocks,
     .keep_last = 1,
-    .transfer = {.min_bytes = 1,
-                 .schedule = OffloadGranularity::block,
-                 .compatibility = {.learns = false, .power_of_two = true, .repeats = SharedStoragePolicy::share}}};
+    .transfer = {
+        .min_bytes = 1,
+        .schedule = ActivationOffloadCopyGranularity::block,
+        .compatibility = {.learns = false, .power_of_two = true, .repeats = RepeatedSavedTensorOffloadPolicy::share}}};
 
 const ThirdPartyEnginePreset kHfOffload = {
     .engine = "transformers 5.17.0",

@@ -32,7 +32,7 @@ struct AllocatingSourceLine {
 };
 
 // 0: not known.
-struct BatchRowsAndTokens {
+struct OomBatchRowsAndTokens {
   int64_t rows = 0, tokens = 0, positions = 0;
 };
 
@@ -60,15 +60,15 @@ struct OutOfMemoryBreakdown {
   int64_t runs = 0, usual_runs = 0;  // with gradients: from lines that no backward followed; most before a backward
   // What is allocated, by kind; rest: activations and all else.
   int64_t parameters_bytes = 0, gradients_bytes = 0, optimizer_bytes = 0, buffers_bytes = 0, rest_bytes = 0;
-  BatchRowsAndTokens batch, largest_batch;    // in use; the largest one before it
-  std::vector<int64_t> held_after_steps;      // allocated at the end of each of the last steps
-  std::vector<int64_t> amount_of_steps;       // positions, or rows, of their largest batches; 0: not known
-  std::vector<int64_t> held_before_runs;      // allocated before each run without gradients since the last backward
-  std::vector<OomLoadedModel> models;         // the largest first
-  std::vector<AllocatingSourceLine> lines;    // of the rest, the largest first
-  AllocatingSourceLine where;                 // that asked for `requested_bytes`
-  std::string trainer;                        // whose library the process had loaded, "axolotl"; "": of none
-  std::vector<SettingInTrainerSyntax> words;  // of the command's own trainer and flags
+  OomBatchRowsAndTokens batch, largest_batch;  // in use; the largest one before it
+  std::vector<int64_t> held_after_steps;       // allocated at the end of each of the last steps
+  std::vector<int64_t> amount_of_steps;        // positions, or rows, of their largest batches; 0: not known
+  std::vector<int64_t> held_before_runs;       // allocated before each run without gradients since the last backward
+  std::vector<OomLoadedModel> models;          // the largest first
+  std::vector<AllocatingSourceLine> lines;     // of the rest, the largest first
+  AllocatingSourceLine where;                  // that asked for `requested_bytes`
+  std::string trainer;                         // whose library the process had loaded, "axolotl"; "": of none
+  std::vector<SettingInTrainerSyntax> words;   // of the command's own trainer and flags
 };
 
 }  // namespace memtune::result

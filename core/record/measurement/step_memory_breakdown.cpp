@@ -43,7 +43,9 @@ void check(const StepMemoryBreakdown& memory) {
   if (memory.lines.size() > kMaxLines ||
       !std::ranges::all_of(memory.lines, [](const AllocatingSourceLine& each) { return is_size(each.bytes); }))
     throw UsageError("lines: no bytes of lines");
-  const auto is_part = [](const MemoryOfModuleGroup& each) { return is_size(each.bytes) && is_size(each.saved_bytes); };
+  const auto is_part = [](const SameNamedModulesPeakMemory& each) {
+    return is_size(each.bytes) && is_size(each.saved_bytes);
+  };
   if (memory.modules.size() > kMaxModules || !std::ranges::all_of(memory.modules, is_part))
     throw UsageError("modules: no bytes of modules");
   if (!is_size(memory.measured_bytes)) throw UsageError("measured_bytes: no bytes");

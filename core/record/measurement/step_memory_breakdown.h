@@ -35,7 +35,7 @@ struct StepMemoryOfCategory {
 };
 
 // Modules of one name, blocks as one: "layers.*.mlp".
-struct MemoryOfModuleGroup {
+struct SameNamedModulesPeakMemory {
   std::string name;
   int64_t bytes = 0;        // at the peak
   int64_t saved_bytes = 0;  // those of activations, logits and attention
@@ -51,9 +51,9 @@ struct StepMemoryBreakdown {
   PeakMemoryTrainingPhase phase = PeakMemoryTrainingPhase::other;  // at the peak
   int64_t measured_bytes = 0;                                      // the step's peak by the allocator; 0: not known
   std::vector<StepMemoryOfCategory> owners;
-  std::vector<AllocatingSourceLine> lines;   // of the peak without what lasts, the largest first
-  std::vector<MemoryOfModuleGroup> modules;  // of the peak, the largest first
-  std::string paths;                         // file of call paths beside the measurement; "": none
+  std::vector<AllocatingSourceLine> lines;          // of the peak without what lasts, the largest first
+  std::vector<SameNamedModulesPeakMemory> modules;  // of the peak, the largest first
+  std::string paths;                                // file of call paths beside the measurement; "": none
 };
 
 // Throws UsageError for negative or too many figures. All sums over owners are within bounds then.

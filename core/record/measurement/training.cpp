@@ -9,12 +9,12 @@ namespace memtune::result {
 
 using nlohmann::json;
 
-void to_json(json& out, const TrainingRunStateSaveRecord& save) {
+void to_json(json& out, const SingleStateSaveRecord& save) {
   out = {{"step", save.step}, {"blocked_ms", save.blocked_ms}, {"durable_ms", save.durable_ms}, {"bytes", save.bytes}};
   if (!save.error.empty()) out["error"] = save.error;
 }
 
-void from_json(const json& in, TrainingRunStateSaveRecord& save) {
+void from_json(const json& in, SingleStateSaveRecord& save) {
   save = {whole_at(in, "step", 0), number_at(in, "blocked_ms", 0, kMaxFigure),
           number_at(in, "durable_ms", 0, kMaxFigure), whole_at(in, "bytes", 0, kMaxBytes), in.value("error", "")};
 }
@@ -41,7 +41,7 @@ void from_json(const json& in, ResumableTrainingResult& training) {
   training.torch = in.at("torch");
   training.first_step = whole_at(in, "first_step", 0);
   for (const json& loss : in.at("loss")) training.loss.push_back(number_or_nan(loss));
-  training.saves = in.at("saves").get<std::vector<TrainingRunStateSaveRecord>>();
+  training.saves = in.at("saves").get<std::vector<SingleStateSaveRecord>>();
   try {
     for (const json& time : in.at("times_ms")) training.times_ms.push_back(number(time, 0, kMaxFigure));
   } catch (const json::exception& why) {

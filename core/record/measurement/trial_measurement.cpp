@@ -164,7 +164,7 @@ void fields(AllocatingSourceLine& line, Visit visit) {
 }
 
 template <typename Visit>
-void fields(BatchRowsAndTokens& batch, Visit visit) {
+void fields(OomBatchRowsAndTokens& batch, Visit visit) {
   visit("rows", batch.rows);
   visit("tokens", batch.tokens);
   visit("positions", batch.positions);
@@ -235,7 +235,7 @@ void fields(StepMemoryOfCategory& owner, Visit visit) {
 }
 
 template <typename Visit>
-void fields(MemoryOfModuleGroup& module, Visit visit) {
+void fields(SameNamedModulesPeakMemory& module, Visit visit) {
   visit("name", module.name);
   visit("bytes", module.bytes);
   visit("saved_bytes", module.saved_bytes);

@@ -112,7 +112,7 @@ void put_item(std::string& bytes, const TraceEvent& event) {
   put(bytes, static_cast<uint8_t>(event.pageable ? 1 : 0));
 }
 
-void put_item(std::string& bytes, const MemorySample& sample) {
+void put_item(std::string& bytes, const AllocatedBytesSample& sample) {
   put(bytes, sample.time_ns);
   put(bytes, sample.allocated_bytes);
 }
@@ -298,7 +298,7 @@ class Reader {
     event.pageable = (flags & 1U) != 0;
   }
 
-  void get_item(Cursor& payload, MemorySample& sample) const {
+  void get_item(Cursor& payload, AllocatedBytesSample& sample) const {
     payload.get(sample.time_ns);
     payload.get(sample.allocated_bytes);
     check_bytes(sample.allocated_bytes);

@@ -29,7 +29,7 @@ struct TraceEvent {
 };
 
 // Allocated bytes of the device at a moment.
-struct MemorySample {
+struct AllocatedBytesSample {
   int64_t time_ns = 0;
   int64_t allocated_bytes = 0;
 };
@@ -76,7 +76,7 @@ struct Trace {
   std::vector<Track> tracks;
   std::vector<std::string> names;
   std::vector<TraceEvent> events;
-  std::vector<MemorySample> memory;  // in order of time
+  std::vector<AllocatedBytesSample> memory;  // in order of time
   std::vector<TracedActivationPlacement> values;
   std::vector<MemoryOwner> owners;       // memory without an owner is workspace of ops
   std::vector<OwnerMemorySample> owned;  // in order of time

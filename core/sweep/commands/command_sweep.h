@@ -16,10 +16,10 @@ namespace memtune::sweep {
 // Chooses the variants that run next, by name; an empty list ends the sweep. `tried`: all trials so far. The function
 // may add variants and notes to the sweep. If it returns none, all variants run in the order of CommandVariantOrderer.
 using ChooseVariants = std::function<std::optional<std::vector<std::string>>(
-    std::span<const SweepTrialAndMeasurement> tried, CommandSweepRecord& sweep)>;
+    std::span<const SweepTrialAndMeasurement> tried, CommandSweepSettingsAndVariants& sweep)>;
 
 struct CommandSweepSettings : CommonSweepSettings {
-  CommandSweepRecord sweep;
+  CommandSweepSettingsAndVariants sweep;
   std::vector<EngineStrategyStepTimeAndPeak> native;  // to order the variants by
   ChooseVariants choose;                              // empty: all variants run
   bool show = false;                                  // the listener gets what the commands print

@@ -98,7 +98,7 @@ TrialPhaseProgress phase_of(const attach::CommandProgress& now) {
 }  // namespace
 
 CommandSweepBackend::CommandSweepBackend(const CommandSweepSettings& settings, SweepListener& listener,
-                                         const RunDirectory& directory, SweepSettingsAndTrialList& record)
+                                         const RunDirectory& directory, SweepJsonSettingsFactsAndTrials& record)
     : settings_(settings), listener_(listener), directory_(directory), record_(record) {}
 
 bool CommandSweepBackend::describe() {
@@ -160,7 +160,7 @@ std::string CommandSweepBackend::key(const CommandVariant& variant) const {
   nlohmann::json files = nlohmann::json::array();
   for (const std::string& word : variant.command) files.push_back(hash_of_file_in(word));
   const std::string program = find_program(variant.command.front());
-  const CommandSweepRecord& sweep = settings_.sweep;
+  const CommandSweepSettingsAndVariants& sweep = settings_.sweep;
   nlohmann::json key = {{"name", variant.name},
                         {"command", variant.command},
                         {"file", variant.file_text},
@@ -217,7 +217,7 @@ TrialProcessResult CommandSweepBackend::measure(const SweepTrialAndMeasurement& 
   std::string& allocator = allocators_[trial.spec.key];
   if (allocator.empty()) allocator = trial.measurement.allocator;
   command.allocator = allocator;
-  attach::CommandResult result = attach::measure_command(command);
+  attach::MeasuredTrainingCommandResult result = attach::measure_command(command);
   const bool again = settings_.records.empty() && allocator.empty() && may_expand_segments();
   if (result.row.measurement.fragmented && again) {
     command.allocator = allocator = kExpandableSegments;

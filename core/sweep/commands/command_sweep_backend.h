@@ -8,15 +8,15 @@
 #include <vector>
 
 #include "core/sweep/commands/command_sweep.h"
-#include "core/sweep/loop/sweep_backend.h"
+#include "core/sweep/loop/sweep_trial_proposer_and_runner.h"
 
 namespace memtune::sweep {
 
-class CommandSweepBackend : public SweepBackend {
+class CommandSweepBackend : public SweepTrialProposerAndRunner {
  public:
   // All arguments outlive it.
   CommandSweepBackend(const CommandSweepSettings& settings, SweepListener& listener, const RunDirectory& directory,
-                      SweepSettingsAndTrialList& record);
+                      SweepJsonSettingsFactsAndTrials& record);
 
   bool describe() override;
   std::string device() const override;
@@ -44,7 +44,7 @@ class CommandSweepBackend : public SweepBackend {
   const CommandSweepSettings& settings_;
   SweepListener& listener_;
   const RunDirectory& directory_;
-  SweepSettingsAndTrialList& record_;
+  SweepJsonSettingsFactsAndTrials& record_;
   bool combined_ = false;
   bool worked_ = false;                            // a start of this run did
   std::map<std::string, std::string> allocators_;  // by key: settings of PyTorch's allocator that a variant needs

@@ -15,7 +15,7 @@
 
 #include "core/answer/result/recommend.h"
 #include "core/answer/run/command_variants.h"
-#include "core/sweep/loop/sweep_backend.h"
+#include "core/sweep/loop/sweep_trial_proposer_and_runner.h"
 
 namespace memtune::sweep {
 

@@ -22,13 +22,13 @@ constexpr size_t kMaxPlans = 3;
 constexpr double kSameWork = 0.02;
 
 // The strategy of a variant; "none" for a loop without a trainer.
-std::string like(const CommandVariant& variant, const CommandSweepRecord& sweep) {
+std::string like(const CommandVariant& variant, const CommandSweepSettingsAndVariants& sweep) {
   return sweep.trainer.empty() ? "none" : variant.like;
 }
 
 // The variant that plans run with: one without checkpointing, so that the plan alone decides. The user's own if
 // possible.
-const CommandVariant& base_of_plans(const CommandSweepRecord& sweep) {
+const CommandVariant& base_of_plans(const CommandSweepSettingsAndVariants& sweep) {
   for (const CommandVariant& variant : sweep.variants)
     if (!variant.planned && like(variant, sweep) == "none") return variant;
   return sweep.variants.front();
@@ -56,7 +56,7 @@ bool is_about_strategies(const CommandVariant& variant, std::span<const CommandV
   return !variant.planned && !variant.like.empty() && std::ranges::none_of(variant.parts, says_nothing);
 }
 
-EngineGuidedVariantSelector::EngineGuidedVariantSelector(CommandModelEngineTrialRunner& native,
+EngineGuidedVariantSelector::EngineGuidedVariantSelector(TrainingCommandModelEngineTrialRunner& native,
                                                          std::vector<std::string> strategies, int64_t budget_bytes,
                                                          bool asked, bool dry_run)
     : native_(native),
@@ -66,13 +66,14 @@ EngineGuidedVariantSelector::EngineGuidedVariantSelector(CommandModelEngineTrial
       dry_run_(dry_run) {}
 
 std::optional<std::vector<std::string>> EngineGuidedVariantSelector::next(
-    std::span<const SweepTrialAndMeasurement> tried, CommandSweepRecord& sweep) {
+    std::span<const SweepTrialAndMeasurement> tried, CommandSweepSettingsAndVariants& sweep) {
   if (all_) return {};
   if (tried.empty()) return begin(sweep);
   return tried.size() == 1 ? choose(tried, sweep) : correct(tried, sweep);
 }
 
-std::optional<EngineGuidedVariantSelector::Names> EngineGuidedVariantSelector::begin(CommandSweepRecord& sweep) {
+std::optional<EngineGuidedVariantSelector::Names> EngineGuidedVariantSelector::begin(
+    CommandSweepSettingsAndVariants& sweep) {
   sweep.native = "native";
   if (dry_run_) return Names{sweep.variants.front().name};
   std::string why;
@@ -95,7 +96,7 @@ std::optional<EngineGuidedVariantSelector::Names> EngineGuidedVariantSelector::b
 }
 
 EngineGuidedVariantSelector::Names EngineGuidedVariantSelector::choose(std::span<const SweepTrialAndMeasurement> tried,
-                                                                       CommandSweepRecord& sweep) {
+                                                                       CommandSweepSettingsAndVariants& sweep) {
   const TrialMeasurement& own = tried.front().measurement;
   if (!result::usable(own) && !ended_out_of_memory(own)) {
     sweep.no_plan = "the unchanged command did not work, so nothing was planned";
@@ -118,7 +119,8 @@ EngineGuidedVariantSelector::Names EngineGuidedVariantSelector::choose(std::span
 }
 
 // On a CPU offloaded tensors stay in the process whose memory is measured, so plans may use 1 byte of host memory.
-void EngineGuidedVariantSelector::measure_difference(const TrialMeasurement& own, CommandSweepRecord& sweep) {
+void EngineGuidedVariantSelector::measure_difference(const TrialMeasurement& own,
+                                                     CommandSweepSettingsAndVariants& sweep) {
   host_bytes_ = is_cpu(own.device.empty() ? native_.device() : own.device) ? 1 : 0;
   if (!result::usable(own)) return;
   const auto same = native_.step(like(sweep.variants.front(), sweep));
@@ -137,7 +139,7 @@ void EngineGuidedVariantSelector::measure_difference(const TrialMeasurement& own
                           ": set --batch, --seq and --accumulate as the command has them");
 }
 
-bool EngineGuidedVariantSelector::run_native(const CommandSweepRecord& sweep) {
+bool EngineGuidedVariantSelector::run_native(const CommandSweepSettingsAndVariants& sweep) {
   if (budget_bytes_ > 0 && native_budget() <= 0) return true;  // no budget is left
   Names strategies;
   for (const CommandVariant& variant : sweep.variants)
@@ -147,7 +149,7 @@ bool EngineGuidedVariantSelector::run_native(const CommandSweepRecord& sweep) {
 }
 
 // Keeps one variant per strategy: first those that fit the budget, by time, then the others, by memory.
-void EngineGuidedVariantSelector::rank_settings(const CommandSweepRecord& sweep) {
+void EngineGuidedVariantSelector::rank_settings(const CommandSweepSettingsAndVariants& sweep) {
   Names known = {like(sweep.variants.front(), sweep)};
   if (const auto own = native_.step(known.front())) least_bytes_ = own->peak_bytes;
   for (const CommandVariant& variant : sweep.variants) {
@@ -183,7 +185,7 @@ void EngineGuidedVariantSelector::take_smaller(Names& to) {
   if (least != later_.end() && least->step.peak_bytes < least_bytes_) take(least, to);
 }
 
-void EngineGuidedVariantSelector::add_skipped_notes(CommandSweepRecord& sweep) const {
+void EngineGuidedVariantSelector::add_skipped_notes(CommandSweepSettingsAndVariants& sweep) const {
   Names unknown;
   for (const CommandVariant& variant : sweep.variants)
     if (!variant.planned && &variant != &sweep.variants.front() && variant.parts.empty() && variant.like.empty())
@@ -194,7 +196,7 @@ void EngineGuidedVariantSelector::add_skipped_notes(CommandSweepRecord& sweep) c
                           join(unknown, ", "));
 }
 
-void EngineGuidedVariantSelector::add_plan(CommandSweepRecord& sweep, Names& to) {
+void EngineGuidedVariantSelector::add_plan(CommandSweepSettingsAndVariants& sweep, Names& to) {
   if (budget_bytes_ > 0 && native_budget() <= 0) {
     sweep.no_plan =
         "memory of the command outside of the plan leaves nothing of " + format_bytes(budget_bytes_) + " for a plan";
@@ -231,7 +233,7 @@ bool EngineGuidedVariantSelector::fits(const TrialMeasurement& m) const {
 }
 
 EngineGuidedVariantSelector::Names EngineGuidedVariantSelector::correct(std::span<const SweepTrialAndMeasurement> tried,
-                                                                        CommandSweepRecord& sweep) {
+                                                                        CommandSweepSettingsAndVariants& sweep) {
   Names names;
   const auto is_plan = [&](const SweepTrialAndMeasurement& each) {
     return std::ranges::count(plans_.names, each.spec.strategy) > 0;

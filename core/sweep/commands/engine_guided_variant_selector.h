@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "core/sweep/commands/command_model_engine_trial_runner.h"
 #include "core/sweep/commands/command_sweep.h"
+#include "core/sweep/commands/training_command_model_engine_trial_runner.h"
 
 namespace memtune::sweep {
 
@@ -26,12 +26,12 @@ class EngineGuidedVariantSelector {
  public:
   // `budget_bytes` 0: no budget. `asked`: the user asked for a plan, so a model that cannot be inspected is an error.
   // Otherwise all variants run then.
-  EngineGuidedVariantSelector(CommandModelEngineTrialRunner& native, std::vector<std::string> strategies,
+  EngineGuidedVariantSelector(TrainingCommandModelEngineTrialRunner& native, std::vector<std::string> strategies,
                               int64_t budget_bytes, bool asked, bool dry_run);
 
   // Implements ChooseVariants.
   std::optional<std::vector<std::string>> next(std::span<const SweepTrialAndMeasurement> tried,
-                                               CommandSweepRecord& sweep);
+                                               CommandSweepSettingsAndVariants& sweep);
 
  private:
   using Names = std::vector<std::string>;
@@ -44,22 +44,22 @@ class EngineGuidedVariantSelector {
     int64_t last_own_bytes = 0;  // own peak of the last plan
   };
 
-  std::optional<Names> begin(CommandSweepRecord& sweep);
-  Names choose(std::span<const SweepTrialAndMeasurement> tried, CommandSweepRecord& sweep);
-  Names correct(std::span<const SweepTrialAndMeasurement> tried, CommandSweepRecord& sweep);
-  void measure_difference(const result::TrialMeasurement& own, CommandSweepRecord& sweep);
-  void rank_settings(const CommandSweepRecord& sweep);
+  std::optional<Names> begin(CommandSweepSettingsAndVariants& sweep);
+  Names choose(std::span<const SweepTrialAndMeasurement> tried, CommandSweepSettingsAndVariants& sweep);
+  Names correct(std::span<const SweepTrialAndMeasurement> tried, CommandSweepSettingsAndVariants& sweep);
+  void measure_difference(const result::TrialMeasurement& own, CommandSweepSettingsAndVariants& sweep);
+  void rank_settings(const CommandSweepSettingsAndVariants& sweep);
   void take(std::vector<Setting>::iterator setting, Names& to);
   void take_fitting(size_t most, Names& to);
   bool keeps(const MeasuredOrSimulatedStepTimeAndPeak& step) const;
   void take_smaller(Names& to);
-  void add_skipped_notes(CommandSweepRecord& sweep) const;
-  bool run_native(const CommandSweepRecord& sweep);
-  void add_plan(CommandSweepRecord& sweep, Names& to);
+  void add_skipped_notes(CommandSweepSettingsAndVariants& sweep) const;
+  bool run_native(const CommandSweepSettingsAndVariants& sweep);
+  void add_plan(CommandSweepSettingsAndVariants& sweep, Names& to);
   bool fits(const result::TrialMeasurement& measurement) const;
   int64_t native_budget() const { return budget_bytes_ > 0 ? budget_bytes_ - more_bytes_ - broken_bytes_ : 0; }
 
-  CommandModelEngineTrialRunner& native_;
+  TrainingCommandModelEngineTrialRunner& native_;
   const Names strategies_;  // strategies to try natively besides those the settings map to
   const int64_t budget_bytes_;
   const bool asked_, dry_run_;

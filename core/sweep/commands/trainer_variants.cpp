@@ -43,7 +43,8 @@ std::vector<std::string> with_arguments(const std::vector<std::string>& command,
 }
 
 // All variants of the trainer, the user's own first. Without a trainer only the command itself.
-std::vector<CommandVariant> variants_of(const CommandVariantGenerationOptions& options, CommandSweepRecord& sweep) {
+std::vector<CommandVariant> variants_of(const CommandVariantGenerationOptions& options,
+                                        CommandSweepSettingsAndVariants& sweep) {
   const bool optimizer = std::ranges::find(options.allowed, kMayChange.front()) != options.allowed.end();
   if (options.trainer.empty() && options.config.empty() && !optimizer) return {{"", options.command, "", ""}};
   check_places(options);
@@ -64,7 +65,7 @@ std::vector<CommandVariant> variants_of(const CommandVariantGenerationOptions& o
 
 }  // namespace
 
-void add_variants(const CommandVariantGenerationOptions& options, CommandSweepRecord& sweep) {
+void add_variants(const CommandVariantGenerationOptions& options, CommandSweepSettingsAndVariants& sweep) {
   if (options.command.empty())
     throw UsageError("no command behind --; memtune sweep --try 'batch=4;8' -- python train.py --batch {batch}");
   std::vector<CommandPlaceholderValues> axes;

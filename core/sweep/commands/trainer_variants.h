@@ -18,7 +18,7 @@ struct CommandVariantGenerationOptions {
 };
 
 // Sets the trainer, the variants and the skipped settings of `sweep`, the user's own variant first. Throws UsageError.
-void add_variants(const CommandVariantGenerationOptions& options, CommandSweepRecord& sweep);
+void add_variants(const CommandVariantGenerationOptions& options, CommandSweepSettingsAndVariants& sweep);
 
 // Figures that a sweep of a model in the folder `run` measured, at the recommended batch. Throws UsageError for the
 // sweep of a command.

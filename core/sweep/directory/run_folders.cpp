@@ -27,7 +27,7 @@ bool is_run(const fs::path& folder) {
 
 bool has_answer(const fs::path& folder) try {
   const RunDirectory run(folder);
-  const SweepSettingsAndTrialList record = run.read_record();
+  const SweepJsonSettingsFactsAndTrials record = run.read_record();
   return std::ranges::any_of(record.trials, [&](const SweepTrialEntry& trial) {
     const auto measured = run.read_measurement(trial.folder);
     return measured && measured->outcome == result::TrialOutcome::ok;

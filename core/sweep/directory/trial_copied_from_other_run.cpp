@@ -27,7 +27,7 @@ void link_files(const fs::path& from, const fs::path& to, const Wanted& wanted) 
 }
 
 // Nothing if the run has no trial with that key. A record is large: it is parsed only if it has the key's text.
-std::optional<SweepSettingsAndTrialList> record_with(const RunDirectory& run, const std::string& key) try {
+std::optional<SweepJsonSettingsFactsAndTrials> record_with(const RunDirectory& run, const std::string& key) try {
   if (read_file(run / "sweep.json", run.files()).find(key) == std::string::npos) return {};
   return run.read_record();
 } catch (const std::exception&) {
@@ -40,7 +40,7 @@ std::optional<TrialCopiedFromOtherRun> adopt_trial(const RunDirectory& to, std::
                                                    SweepTrialEntry spec, const std::string& torch) try {
   for (const fs::path& root : runs) {
     const RunDirectory run(root);
-    const std::optional<SweepSettingsAndTrialList> record = record_with(run, spec.key);
+    const std::optional<SweepJsonSettingsFactsAndTrials> record = record_with(run, spec.key);
     if (!record || other_torch_minor(record->origin.torch, torch)) continue;
     const auto found = std::ranges::find(record->trials, spec.key, &SweepTrialEntry::key);
     if (found == record->trials.end() || found->folder.empty()) continue;

@@ -19,39 +19,38 @@ bool is_too_old(const std::string& version) {
   return major < kMinMajor || (major == kMinMajor && minor < kMinMinor);
 }
 
-ReceivedDoctorCheck check_steps(const result::TrialMeasurement& m) {
+DoctorCheckResult check_steps(const result::TrialMeasurement& m) {
   if (m.outcome != result::TrialOutcome::ok) return {"command", "fail", to_string(m.outcome) + ": " + m.reason, ""};
   return {"command", "ok", "its optimizer steps are seen", ""};
 }
 
-ReceivedDoctorCheck check_torch(const std::string& version) {
+DoctorCheckResult check_torch(const std::string& version) {
   if (is_too_old(version))
     return {"PyTorch", "warn", version + ": versions before 2.4 are not tested",
             "a newer PyTorch in the command's environment"};
   return {"PyTorch", "ok", version, ""};
 }
 
-ReceivedDoctorCheck check_device(const result::TrialMeasurement& m) {
+DoctorCheckResult check_device(const result::TrialMeasurement& m) {
   if (m.device.starts_with("CPU"))
     return {"device", "warn", m.device + ": no copies are traced, and the peak is the process's resident memory", ""};
   return {"device", "ok", m.device, ""};
 }
 
-ReceivedDoctorCheck check_trace(const attach::CommandResult& result) {
+DoctorCheckResult check_trace(const attach::MeasuredTrainingCommandResult& result) {
   if (!result.device_traced)
     return {"copies and kernels", "warn", "not traced", "memtune doctor says whether CUPTI is there"};
   return {"copies and kernels", "ok", "traced", ""};
 }
 
-ReceivedDoctorCheck check_losses(const result::TrialMeasurement& m) {
+DoctorCheckResult check_losses(const result::TrialMeasurement& m) {
   if (m.loss.empty()) return {"losses", "warn", "none found: variants cannot be compared by them", ""};
   return {"losses", "ok", std::to_string(m.loss.size()) + " of its first steps are read", ""};
 }
 
 }  // namespace
 
-std::vector<ReceivedDoctorCheck> check_command(const std::vector<std::string>& command,
-                                               std::chrono::milliseconds limit) {
+std::vector<DoctorCheckResult> check_command(const std::vector<std::string>& command, std::chrono::milliseconds limit) {
   const TemporaryFolder folder("doctor");
   attach::CommandSettings settings;
   settings.command = command;
@@ -59,9 +58,9 @@ std::vector<ReceivedDoctorCheck> check_command(const std::vector<std::string>& c
   settings.folder = folder.path();
   settings.limit = limit;
   const process::InterruptScope interrupts;
-  const attach::CommandResult result = attach::measure_command(settings);
+  const attach::MeasuredTrainingCommandResult result = attach::measure_command(settings);
   const result::TrialMeasurement& m = result.row.measurement;
-  std::vector<ReceivedDoctorCheck> checks = {check_steps(m)};
+  std::vector<DoctorCheckResult> checks = {check_steps(m)};
   if (!result.torch.empty()) {
     checks.push_back(check_torch(result.torch));
     checks.push_back(check_device(m));

@@ -10,7 +10,6 @@
 namespace memtune::sweep {
 
 // Runs at most four steps in a temporary folder. Throws UsageError if the program does not exist.
-std::vector<ReceivedDoctorCheck> check_command(const std::vector<std::string>& command,
-                                               std::chrono::milliseconds limit);
+std::vector<DoctorCheckResult> check_command(const std::vector<std::string>& command, std::chrono::milliseconds limit);
 
 }  // namespace memtune::sweep

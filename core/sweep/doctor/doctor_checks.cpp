@@ -11,9 +11,9 @@ namespace memtune::sweep {
 namespace {
 
 // The checks of memtune-trial, or a failed check if it does not answer.
-std::vector<ReceivedDoctorCheck> ask_doctor(const std::string& device) {
+std::vector<DoctorCheckResult> ask_doctor(const std::string& device) {
   TrialAnswer answer = run_trial_process({{"doctor", device}, "", std::chrono::minutes(2), {}});
-  if (auto* checks = std::get_if<std::vector<ReceivedDoctorCheck>>(&answer)) return std::move(*checks);
+  if (auto* checks = std::get_if<std::vector<DoctorCheckResult>>(&answer)) return std::move(*checks);
   std::string detail = "gave another answer than was asked for";
   if (const auto* failure = std::get_if<ProcessFailure>(&answer)) detail = failure->reason;
   if (const auto* problem = std::get_if<ReceivedUsageError>(&answer)) detail = problem->message;
@@ -22,19 +22,19 @@ std::vector<ReceivedDoctorCheck> ask_doctor(const std::string& device) {
 
 }  // namespace
 
-std::vector<ReceivedDoctorCheck> check_machine(const std::string& device) {
-  std::vector<ReceivedDoctorCheck> checks = {{"memtune", "ok", MEMTUNE_VERSION, ""}};
+std::vector<DoctorCheckResult> check_machine(const std::string& device) {
+  std::vector<DoctorCheckResult> checks = {{"memtune", "ok", MEMTUNE_VERSION, ""}};
   try {
     checks.push_back({"memtune-trial", "ok", find_trial_program().string(), ""});
   } catch (const UsageError& error) {
     checks.push_back({"memtune-trial", "fail", "not found: no trial can run", error.what()});
     return checks;
   }
-  for (ReceivedDoctorCheck& check : ask_doctor(device)) checks.push_back(std::move(check));
+  for (DoctorCheckResult& check : ask_doctor(device)) checks.push_back(std::move(check));
   return checks;
 }
 
-ReceivedDoctorCheck check_scratch(const std::string& directory) {
+DoctorCheckResult check_scratch(const std::string& directory) {
   constexpr int64_t kProbeBytes = int64_t{1} << 30;
   try {
     const disk::MeasuredDiskBandwidth speed = disk::probe_disk(directory, kProbeBytes);

@@ -9,9 +9,9 @@
 namespace memtune::sweep {
 
 // A check fails if memtune-trial is missing or does not answer. The others come from it and are for `device`.
-std::vector<ReceivedDoctorCheck> check_machine(const std::string& device);
+std::vector<DoctorCheckResult> check_machine(const std::string& device);
 
 // Measures the disk of the folder without other load, one direction at a time.
-ReceivedDoctorCheck check_scratch(const std::string& directory);
+DoctorCheckResult check_scratch(const std::string& directory);
 
 }  // namespace memtune::sweep

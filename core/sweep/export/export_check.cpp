@@ -35,7 +35,7 @@ std::string measured(const std::optional<RunDirectoryWithReport>& run, const std
 
 }  // namespace
 
-TrainerMemorySettingsCheckReport check_trainer_config(const TrainerMemorySettingsCheckRequest& config) {
+TrainerMemorySettingsEffectReport check_trainer_config(const TrainerMemorySettingsEffectRequest& config) {
   const std::optional<RunDirectoryWithReport> run = run_in(config.run);
   const trainer::ConfigCheckResult check = trainer::check_config(config.trainer, read_file(config.file), config.file,
                                                                  config.releases, run ? run->report.blocks : 0);

@@ -6,18 +6,18 @@
 
 namespace memtune::sweep {
 
-struct TrainerMemorySettingsCheckRequest {
+struct TrainerMemorySettingsEffectRequest {
   std::string trainer, file;
   std::string run;  // folder of a sweep whose figures are printed, if it is one
   std::map<std::string, std::string> releases;
 };
 
-struct TrainerMemorySettingsCheckReport {
+struct TrainerMemorySettingsEffectReport {
   std::string text;   // lines to print
   bool works = true;  // every memory setting has an effect
 };
 
 // Throws UsageError for an unreadable config.
-TrainerMemorySettingsCheckReport check_trainer_config(const TrainerMemorySettingsCheckRequest& config);
+TrainerMemorySettingsEffectReport check_trainer_config(const TrainerMemorySettingsEffectRequest& config);
 
 }  // namespace memtune::sweep

@@ -127,7 +127,7 @@ class VariantExport {
 
   const RunDirectoryWithReport& run_;
   const VariantExportOptions& options_;
-  const CommandSweepRecord sweep_;
+  const CommandSweepSettingsAndVariants sweep_;
 };
 
 }  // namespace

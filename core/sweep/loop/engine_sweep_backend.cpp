@@ -64,8 +64,8 @@ void find_effect(const plan::Plan& plan, const plan::ProgramFacts& facts, TrialM
 }  // namespace
 
 EngineSweepBackend::EngineSweepBackend(const EngineSweepSettings& settings,
-                                       const CandidateStrategiesAndPlans& candidates, SweepListener& listener,
-                                       const RunDirectory& directory, SweepSettingsAndTrialList& record,
+                                       const CandidateStrategiesAndUserPlanFiles& candidates, SweepListener& listener,
+                                       const RunDirectory& directory, SweepJsonSettingsFactsAndTrials& record,
                                        const TrialProposerFactory& make_proposer)
     : settings_(settings),
       candidates_(candidates),

@@ -9,18 +9,18 @@
 
 #include "core/sweep/loop/inspected_model_shape_grid.h"
 #include "core/sweep/loop/sweep.h"
-#include "core/sweep/loop/sweep_backend.h"
+#include "core/sweep/loop/sweep_trial_proposer_and_runner.h"
 #include "core/sweep/loop/trial_key.h"
-#include "core/sweep/proposals/candidate_strategies_and_plans.h"
+#include "core/sweep/proposals/candidate_strategies_and_user_plan_files.h"
 #include "core/sweep/trials/prestarted_trial_process.h"
 
 namespace memtune::sweep {
 
-class EngineSweepBackend : public SweepBackend {
+class EngineSweepBackend : public SweepTrialProposerAndRunner {
  public:
   // All arguments outlive it. Throws UsageError, IoError.
-  EngineSweepBackend(const EngineSweepSettings& settings, const CandidateStrategiesAndPlans& candidates,
-                     SweepListener& listener, const RunDirectory& directory, SweepSettingsAndTrialList& record,
+  EngineSweepBackend(const EngineSweepSettings& settings, const CandidateStrategiesAndUserPlanFiles& candidates,
+                     SweepListener& listener, const RunDirectory& directory, SweepJsonSettingsFactsAndTrials& record,
                      const TrialProposerFactory& make_proposer);
 
   // Inspects the model at the first setting. None after a signal.
@@ -54,10 +54,10 @@ class EngineSweepBackend : public SweepBackend {
   PrestartedTrialProcess* spare();
 
   const EngineSweepSettings& settings_;
-  const CandidateStrategiesAndPlans& candidates_;
+  const CandidateStrategiesAndUserPlanFiles& candidates_;
   SweepListener& listener_;
   const RunDirectory& directory_;
-  SweepSettingsAndTrialList& record_;
+  SweepJsonSettingsFactsAndTrials& record_;
   const TrialProposerFactory& make_proposer_;
   PrestartedTrialProcess spare_;
   TrialKeyHasher keys_;

@@ -17,8 +17,8 @@ using result::TrialOutcome;
 using std::chrono::milliseconds;
 
 RoundRobinTrialRunner::RoundRobinTrialRunner(const CommonSweepSettings& settings, SweepListener& listener,
-                                             LockedRunDirectory& open, SweepBackend& subject,
-                                             SweepSettingsAndTrialList& record)
+                                             LockedRunDirectory& open, SweepTrialProposerAndRunner& subject,
+                                             SweepJsonSettingsFactsAndTrials& record)
     : settings_(settings),
       listener_(listener),
       open_(open),

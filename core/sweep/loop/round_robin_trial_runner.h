@@ -16,7 +16,7 @@
 #include "core/sweep/loop/baseline_step_times_by_setting_and_round.h"
 #include "core/sweep/loop/machine_load.h"
 #include "core/sweep/loop/sweep.h"
-#include "core/sweep/loop/sweep_backend.h"
+#include "core/sweep/loop/sweep_trial_proposer_and_runner.h"
 #include "core/sweep/loop/sweep_wall_clock_budget.h"
 
 namespace memtune::sweep {
@@ -26,7 +26,7 @@ class RoundRobinTrialRunner {
   // All arguments outlive it. Trials are appended to `record`, which is written when a trial gets its folder. The
   // directory is kept once a trial has run.
   RoundRobinTrialRunner(const CommonSweepSettings& settings, SweepListener& listener, LockedRunDirectory& open,
-                        SweepBackend& subject, SweepSettingsAndTrialList& record);
+                        SweepTrialProposerAndRunner& subject, SweepJsonSettingsFactsAndTrials& record);
 
   // Adds a trial, with its earlier measurement if that can be reused. A trial with a known key is ignored. `earlier`:
   // the prediction made before that measurement, if any.
@@ -69,8 +69,8 @@ class RoundRobinTrialRunner {
   SweepListener& listener_;
   LockedRunDirectory& open_;
   const RunDirectory& directory_;
-  SweepBackend& subject_;
-  SweepSettingsAndTrialList& record_;
+  SweepTrialProposerAndRunner& subject_;
+  SweepJsonSettingsFactsAndTrials& record_;
   std::unique_ptr<SweepTrialJournal> journal_;
   std::vector<SweepTrialAndMeasurement> trials_;
   BaselineStepTimesBySettingAndRound baselines_;

@@ -16,7 +16,7 @@ class StateSaveModeTrialRunner {
  public:
   // All arguments outlive it.
   StateSaveModeTrialRunner(const EngineSweepSettings& settings, SweepListener& listener, LockedRunDirectory& open,
-                           SweepTrialJournal& journal, SweepSettingsAndTrialList& record)
+                           SweepTrialJournal& journal, SweepJsonSettingsFactsAndTrials& record)
       : settings_(settings),
         listener_(listener),
         open_(open),
@@ -40,7 +40,7 @@ class StateSaveModeTrialRunner {
   LockedRunDirectory& open_;
   const RunDirectory& directory_;
   SweepTrialJournal& journal_;
-  SweepSettingsAndTrialList& record_;
+  SweepJsonSettingsFactsAndTrials& record_;
 };
 
 }  // namespace memtune::sweep

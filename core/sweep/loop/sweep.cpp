@@ -9,7 +9,7 @@
 #include "core/sweep/loop/engine_sweep_backend.h"
 #include "core/sweep/loop/state_save_mode_trial_runner.h"
 #include "core/sweep/loop/sweep_loop.h"
-#include "core/sweep/proposals/candidate_strategies_and_plans.h"
+#include "core/sweep/proposals/candidate_strategies_and_user_plan_files.h"
 
 namespace memtune::sweep {
 namespace {
@@ -21,7 +21,7 @@ bool may_pass(TrialOutcome outcome) {
   return outcome == TrialOutcome::disk_full || outcome == TrialOutcome::host_oom || outcome == TrialOutcome::killed;
 }
 
-CandidateStrategiesAndPlans candidates(const EngineSweepSettings& settings) {
+CandidateStrategiesAndUserPlanFiles candidates(const EngineSweepSettings& settings) {
   return {settings.strategies, settings.plans, settings.request.training, settings.fallback};
 }
 
@@ -44,9 +44,9 @@ bool may_reuse(TrialOutcome outcome, EarlierTrialReusePolicy reuse) {
 
 std::optional<InspectedModel> inspect_model(const EngineSweepSettings& settings, SweepListener& listener) {
   const process::InterruptScope interrupts;
-  const CandidateStrategiesAndPlans tried = candidates(settings);
+  const CandidateStrategiesAndUserPlanFiles tried = candidates(settings);
   LockedRunDirectory open(settings.directory, files_of(settings));
-  SweepSettingsAndTrialList record;
+  SweepJsonSettingsFactsAndTrials record;
   const TrialProposerFactory nothing;
   return EngineSweepBackend(settings, tried, listener, open.directory(), record, nothing).look();
 }
@@ -54,7 +54,7 @@ std::optional<InspectedModel> inspect_model(const EngineSweepSettings& settings,
 SweepRecordAndReport run_sweep(const EngineSweepSettings& settings, SweepListener& listener,
                                const TrialProposerFactory& make_proposer) {
   const process::InterruptScope interrupts;
-  const CandidateStrategiesAndPlans tried = candidates(settings);
+  const CandidateStrategiesAndUserPlanFiles tried = candidates(settings);
   LockedRunDirectory open(settings.directory, files_of(settings));
   SweepRecordAndReport result;
   EngineSweepBackend plans(settings, tried, listener, open.directory(), result.record, make_proposer);

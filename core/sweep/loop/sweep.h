@@ -76,7 +76,7 @@ class SweepListener {
 };
 
 struct SweepRecordAndReport {
-  SweepSettingsAndTrialList record;
+  SweepJsonSettingsFactsAndTrials record;
   report::Report report;
   bool interrupted = false;  // a signal ended it early; the report has what was finished
 };

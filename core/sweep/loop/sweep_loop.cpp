@@ -12,7 +12,7 @@
 namespace memtune::sweep {
 
 SweepLoop::SweepLoop(const CommonSweepSettings& settings, SweepListener& listener, LockedRunDirectory& open,
-                     SweepBackend& subject, SweepSettingsAndTrialList& record)
+                     SweepTrialProposerAndRunner& subject, SweepJsonSettingsFactsAndTrials& record)
     : settings_(settings),
       listener_(listener),
       directory_(open.directory()),
@@ -89,7 +89,7 @@ void SweepLoop::report_provenance() {
   record_.origin.written = trace::utc_now();
 }
 
-SweepSettingsAndTrialList SweepLoop::earlier_record() const try {
+SweepJsonSettingsFactsAndTrials SweepLoop::earlier_record() const try {
   return directory_.read_record();
 } catch (const UsageError&) {  // there is none, or it is damaged
   return {};

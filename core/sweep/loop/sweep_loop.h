@@ -7,7 +7,7 @@
 #include "core/sweep/directory/locked_run_directory.h"
 #include "core/sweep/loop/round_robin_trial_runner.h"
 #include "core/sweep/loop/sweep.h"
-#include "core/sweep/loop/sweep_backend.h"
+#include "core/sweep/loop/sweep_trial_proposer_and_runner.h"
 
 namespace memtune::sweep {
 
@@ -15,7 +15,7 @@ class SweepLoop {
  public:
   // All arguments outlive it. The subject writes to `record` too.
   SweepLoop(const CommonSweepSettings& settings, SweepListener& listener, LockedRunDirectory& open,
-            SweepBackend& subject, SweepSettingsAndTrialList& record);
+            SweepTrialProposerAndRunner& subject, SweepJsonSettingsFactsAndTrials& record);
 
   // Returns false if a signal arrived; the record then holds what was finished. Throws like run_sweep.
   bool run();
@@ -27,14 +27,14 @@ class SweepLoop {
   void add(std::vector<SweepTrialAndMeasurement> proposed);
   void report_plan(size_t begin);
   void report_provenance();
-  SweepSettingsAndTrialList earlier_record() const;
+  SweepJsonSettingsFactsAndTrials earlier_record() const;
 
   const CommonSweepSettings& settings_;
   SweepListener& listener_;
   const RunDirectory& directory_;
-  SweepBackend& subject_;
-  SweepSettingsAndTrialList& record_;
-  SweepSettingsAndTrialList earlier_;
+  SweepTrialProposerAndRunner& subject_;
+  SweepJsonSettingsFactsAndTrials& record_;
+  SweepJsonSettingsFactsAndTrials earlier_;
   RoundRobinTrialRunner turns_;
 };
 

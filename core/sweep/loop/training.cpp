@@ -6,7 +6,7 @@
 #include "core/base/file.h"
 #include "core/measure/process/interrupt.h"
 #include "core/plan/request/resumable_training_request.h"
-#include "core/sweep/proposals/candidate_strategies_and_plans.h"
+#include "core/sweep/proposals/candidate_strategies_and_user_plan_files.h"
 #include "core/sweep/ranks/rank_trials.h"
 
 namespace memtune::sweep {
@@ -25,8 +25,8 @@ plan::ResumableTrainingRequest request_of(const ResumableTrainingSettings& setti
   };
   request.trial.training.batch = one(settings.sweep.batches, request.trial.training.batch);
   request.trial.training.sequence = one(settings.sweep.sequences, request.trial.training.sequence);
-  const CandidateStrategiesAndPlans candidates(settings.sweep.strategies, settings.sweep.plans,
-                                               settings.sweep.request.training);
+  const CandidateStrategiesAndUserPlanFiles candidates(settings.sweep.strategies, settings.sweep.plans,
+                                                       settings.sweep.request.training);
   request.trial.plan = candidates.all().front().make_plan(facts);
   request.save_every = settings.save_every;
   // Otherwise the only save is after a signal, where no training overlaps.

@@ -19,7 +19,7 @@
 #include "core/measure/process/interrupt.h"
 #include "core/sweep/predict/allocator_note.h"
 #include "core/sweep/predict/multiplication_dtype.h"
-#include "core/sweep/proposals/candidate_strategies_and_plans.h"
+#include "core/sweep/proposals/candidate_strategies_and_user_plan_files.h"
 #include "core/sweep/trials/trial_process.h"
 
 namespace memtune::sweep {
@@ -31,18 +31,19 @@ using plan::MachineProfile;
 // Of one compute capability, which decides on kernels.
 struct MeasuredShapes {
   ShapeOnlyStepFactsAndCosts recorded;
-  std::map<std::string, PeakBytesOnShapes> peaks;  // by strategy; of those that ran on shapes
-  std::vector<std::string> failed;                 // those whose process failed
+  std::map<std::string, ShapeOnlyStepPeakBytes> peaks;  // by strategy; of those that ran on shapes
+  std::vector<std::string> failed;                      // those whose process failed
 };
 
-CandidateStrategiesAndPlans candidates_of(const EngineSweepSettings& settings) {
+CandidateStrategiesAndUserPlanFiles candidates_of(const EngineSweepSettings& settings) {
   return {settings.strategies, settings.plans, settings.request.training, settings.fallback};
 }
 
-std::vector<plan::Plan> plans_of(const CandidateStrategiesAndPlans& candidates, const plan::ProgramFacts& program) {
+std::vector<plan::Plan> plans_of(const CandidateStrategiesAndUserPlanFiles& candidates,
+                                 const plan::ProgramFacts& program) {
   std::vector<plan::Plan> plans;
   for (const auto* tried : {&candidates.all(), &candidates.fallback()})
-    for (const CandidateStrategyOrPlan& candidate : *tried) plans.push_back(candidate.make_plan(program));
+    for (const CandidateStrategyOrUserPlanFile& candidate : *tried) plans.push_back(candidate.make_plan(program));
   return plans;
 }
 
@@ -54,7 +55,7 @@ void run_all(const EngineSweepSettings& settings, const MachineProfile& card, co
     if (runs_on_shapes(plan)) left.push_back(&plan);
   const size_t at_a_time = std::max(1U, std::thread::hardware_concurrency());
   for (size_t begin = 0; begin < left.size() && !process::interrupted(); begin += at_a_time) {
-    std::vector<std::future<std::optional<PeakBytesOnShapes>>> running;
+    std::vector<std::future<std::optional<ShapeOnlyStepPeakBytes>>> running;
     for (size_t i = begin; i < std::min(left.size(), begin + at_a_time); ++i)
       running.push_back(std::async(std::launch::async, [&, i] { return run_on_shapes(settings, card, *left[i]); }));
     for (size_t i = 0; i < running.size(); ++i)
@@ -69,7 +70,7 @@ std::string card_name(const MachineProfile& card) { return card.description.empt
 
 GpuStrategyFitsAndPlan fit_on(const MeasuredShapes& shapes, const MachineProfile& card,
                               const EngineSweepSettings& settings) {
-  const StrategyFitPredictor predictor(shapes.recorded, card, settings.request.training);
+  const ShapeOnlyStepFitAndTimePredictor predictor(shapes.recorded, card, settings.request.training);
   GpuStrategyFitsAndPlan fit{card, {}, {}, "", 0, {}};
   for (const plan::Plan& plan : plans_of(candidates_of(settings), shapes.recorded.program)) {
     if (!predictor.can_predict(plan)) continue;

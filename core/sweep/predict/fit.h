@@ -12,7 +12,7 @@
 #include "core/answer/report/text/table.h"
 #include "core/plan/facts/machine_profile.h"
 #include "core/sweep/loop/sweep.h"
-#include "core/sweep/predict/strategy_fit_predictor.h"
+#include "core/sweep/predict/shape_only_step_fit_and_time_predictor.h"
 
 namespace memtune::sweep {
 

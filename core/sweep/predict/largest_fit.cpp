@@ -15,7 +15,7 @@
 #include "core/base/utf8.h"
 #include "core/measure/process/interrupt.h"
 #include "core/sweep/predict/multiplication_dtype.h"
-#include "core/sweep/proposals/candidate_strategies_and_plans.h"
+#include "core/sweep/proposals/candidate_strategies_and_user_plan_files.h"
 
 namespace memtune::sweep {
 namespace {
@@ -36,14 +36,14 @@ class LargestFitSearch {
 
   // At the smallest; nothing after a signal.
   const ShapeOnlyStepFactsAndCosts* first() { return recorded(1); }
-  bool can_predict(const CandidateStrategyOrPlan& candidate) {
+  bool can_predict(const CandidateStrategyOrUserPlanFile& candidate) {
     const ShapeOnlyStepFactsAndCosts& shapes = *first();
-    return StrategyFitPredictor(shapes, card_, settings_.request.training)
+    return ShapeOnlyStepFitAndTimePredictor(shapes, card_, settings_.request.training)
         .can_predict(candidate.make_plan(shapes.program));
   }
 
   // Nothing after a signal.
-  std::optional<LargestFit> find(const CandidateStrategyOrPlan& candidate) {
+  std::optional<LargestFit> find(const CandidateStrategyOrUserPlanFile& candidate) {
     std::map<int64_t, StrategyGpuMemoryFit> points;  // by units
     int64_t low = 0, high = kMost + 1;
     std::string beyond;
@@ -91,13 +91,13 @@ class LargestFitSearch {
   }
 
   // Nothing after a signal, and if the step does not run: then `failure` says why.
-  std::optional<StrategyGpuMemoryFit> fit_at(const CandidateStrategyOrPlan& candidate, int64_t units,
+  std::optional<StrategyGpuMemoryFit> fit_at(const CandidateStrategyOrUserPlanFile& candidate, int64_t units,
                                              std::string& failure) try {
     const ShapeOnlyStepFactsAndCosts* shapes = recorded(units);
     if (shapes == nullptr) return {};
-    const StrategyFitPredictor predictor(*shapes, card_, settings_.request.training);
+    const ShapeOnlyStepFitAndTimePredictor predictor(*shapes, card_, settings_.request.training);
     const plan::Plan plan = candidate.make_plan(shapes->program);
-    std::optional<PeakBytesOnShapes> peaks;
+    std::optional<ShapeOnlyStepPeakBytes> peaks;
     if (runs_on_shapes(plan) && !(peaks = run_on_shapes(at(units), card_, plan))) {
       failure = "its step does not run on shapes";
       return {};
@@ -138,13 +138,13 @@ std::optional<LargestFitReport> find_largest_fit(const GpuMemoryFitRequest& opti
   LargestFitSearch search(options, axis);
   const ShapeOnlyStepFactsAndCosts* first = search.first();
   if (first == nullptr) return {};
-  const CandidateStrategiesAndPlans candidates(options.sweep.strategies, options.sweep.plans, training,
-                                               options.sweep.fallback);
-  std::vector<const CandidateStrategyOrPlan*> tried;
-  for (const CandidateStrategyOrPlan& candidate : candidates.all()) tried.push_back(&candidate);
+  const CandidateStrategiesAndUserPlanFiles candidates(options.sweep.strategies, options.sweep.plans, training,
+                                                       options.sweep.fallback);
+  std::vector<const CandidateStrategyOrUserPlanFile*> tried;
+  for (const CandidateStrategyOrUserPlanFile& candidate : candidates.all()) tried.push_back(&candidate);
   if (!candidates.fallback().empty()) tried.push_back(&candidates.fallback().back());
   std::vector<std::string> notes = options.sweep.notes;
-  std::erase_if(tried, [&](const CandidateStrategyOrPlan* candidate) {
+  std::erase_if(tried, [&](const CandidateStrategyOrUserPlanFile* candidate) {
     if (search.can_predict(*candidate)) return false;
     notes.push_back(candidate->name() + " is not predicted for this training");
     return true;

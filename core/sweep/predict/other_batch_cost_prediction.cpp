@@ -43,7 +43,8 @@ BatchSizeAndRecordedCosts second_of(std::vector<BatchSizeAndRecordedCosts> other
 
 // --- recorded batches ------------------------------------------------------------------------------------------------
 
-RecordedRunBatchCosts::RecordedRunBatchCosts(const RunDirectory& directory, const SweepSettingsAndTrialList& record,
+RecordedRunBatchCosts::RecordedRunBatchCosts(const RunDirectory& directory,
+                                             const SweepJsonSettingsFactsAndTrials& record,
                                              const SweepTrialEntry& source, plan::RecordedStepCosts costs)
     : program(record.facts.program), size{record.global_batch, record.request.training.accumulate} {
   if (record.request.training.ranks > 1)

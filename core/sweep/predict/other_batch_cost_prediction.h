@@ -17,7 +17,7 @@ namespace memtune::sweep {
 // The recorded batches of a run at the sequence of `source`, which comes first.
 struct RecordedRunBatchCosts {
   // Throws UsageError if the run's batch is unknown or cannot change.
-  RecordedRunBatchCosts(const RunDirectory& directory, const SweepSettingsAndTrialList& record,
+  RecordedRunBatchCosts(const RunDirectory& directory, const SweepJsonSettingsFactsAndTrials& record,
                         const SweepTrialEntry& source, plan::RecordedStepCosts costs);
 
   plan::ProgramFacts program;  // of the first batch

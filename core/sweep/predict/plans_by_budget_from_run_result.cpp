@@ -27,7 +27,7 @@ struct Source {
   RunDirectory directory;
   plan::ProgramFacts program;
   plan::RecordedStepCosts costs;
-  SweepSettingsAndTrialList record;
+  SweepJsonSettingsFactsAndTrials record;
   SweepTrialEntry trial;  // whose step was recorded
   std::string title;
   report::Report report;  // of the run
@@ -38,7 +38,7 @@ struct Source {
 // Reads the first trial of the run that recorded the costs of its step.
 Source read_source(const std::string& path) {
   const RunDirectory directory(path);
-  const SweepSettingsAndTrialList record = directory.read_record();
+  const SweepJsonSettingsFactsAndTrials record = directory.read_record();
   if (record.command) throw UsageError("'" + path + "' is a sweep of a command: memtune cannot plan from it");
   for (const SweepTrialEntry& trial : record.trials) {
     const SweepTrialEntry& first = record.trials.front();  // facts are only known for these settings

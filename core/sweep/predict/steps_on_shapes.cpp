@@ -64,8 +64,8 @@ std::optional<ShapeOnlyStepFactsAndCosts> record_on_shapes(
 
 bool runs_on_shapes(const plan::Plan& plan) { return !plan.offloads_activations() && !plan.offloads_states(); }
 
-std::optional<PeakBytesOnShapes> run_on_shapes(const EngineSweepSettings& settings, const plan::MachineProfile& card,
-                                               const plan::Plan& plan) {
+std::optional<ShapeOnlyStepPeakBytes> run_on_shapes(const EngineSweepSettings& settings,
+                                                    const plan::MachineProfile& card, const plan::Plan& plan) {
   const TemporaryFolder folder("fit");
   plan::TrialRequest request = request_of(settings, card, folder.path());
   request.plan = plan;
@@ -76,7 +76,7 @@ std::optional<PeakBytesOnShapes> run_on_shapes(const EngineSweepSettings& settin
   const TrialAnswer answer = answer_of("run", request, folder, settings);
   const auto* measured = std::get_if<result::TrialMeasurement>(&answer);
   if (measured == nullptr || measured->outcome != result::TrialOutcome::ok) return {};
-  return PeakBytesOnShapes{measured->peak_bytes.allocated, measured->peak_bytes.reserved};
+  return ShapeOnlyStepPeakBytes{measured->peak_bytes.allocated, measured->peak_bytes.reserved};
 }
 
 }  // namespace memtune::sweep

@@ -22,7 +22,7 @@ struct ShapeOnlyStepFactsAndCosts {
   plan::RecordedStepCosts costs;  // bytes; times are not those of a card
 };
 
-struct PeakBytesOnShapes {
+struct ShapeOnlyStepPeakBytes {
   int64_t allocated = 0, reserved = 0;
 };
 
@@ -35,7 +35,7 @@ std::optional<ShapeOnlyStepFactsAndCosts> record_on_shapes(
 // Offloaded tensors would need time to leave, so plans that offload are simulated instead.
 bool runs_on_shapes(const plan::Plan& plan);
 // Peaks of steps under the plan, with every allocation in its order. Nothing if the process fails. Thread: any.
-std::optional<PeakBytesOnShapes> run_on_shapes(const EngineSweepSettings& settings, const plan::MachineProfile& card,
-                                               const plan::Plan& plan);
+std::optional<ShapeOnlyStepPeakBytes> run_on_shapes(const EngineSweepSettings& settings,
+                                                    const plan::MachineProfile& card, const plan::Plan& plan);
 
 }  // namespace memtune::sweep

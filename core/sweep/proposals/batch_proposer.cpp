@@ -30,7 +30,7 @@ std::string batch_text(int64_t batch) { return "batch " + std::to_string(batch);
 // The search at one sequence length.
 class BatchSearch {
  public:
-  BatchSearch(const CandidateStrategiesAndPlans& candidates, const std::vector<InspectedModelAtShape>& settings,
+  BatchSearch(const CandidateStrategiesAndUserPlanFiles& candidates, const std::vector<InspectedModelAtShape>& settings,
               size_t first, const planner::PlanMemoryBudgets& limits, const GlobalBatchOrAccumulationSteps& size,
               bool disk)
       : candidates_(candidates),
@@ -73,7 +73,7 @@ class BatchSearch {
   int64_t batch_of(const FinishedProposal& one) const { return *settings_[one.setting].batch; }
 
   std::optional<plan::Plan> plan_of(const std::string& name) const {
-    for (const CandidateStrategyOrPlan& candidate : candidates_.all())
+    for (const CandidateStrategyOrUserPlanFile& candidate : candidates_.all())
       if (candidate.name() == name) try {
           return candidate.make_plan(program_);
         } catch (const UsageError&) {  // a model without blocks
@@ -253,7 +253,7 @@ class BatchSearch {
     if (!left.empty()) notes_.push_back("not run, because of the predicted time per sample: " + join(left, ", "));
   }
 
-  const CandidateStrategiesAndPlans& candidates_;
+  const CandidateStrategiesAndUserPlanFiles& candidates_;
   const std::vector<InspectedModelAtShape>& settings_;
   const size_t first_;
   plan::ProgramFacts program_;  // of the first recorded batch
@@ -274,8 +274,9 @@ class BatchSearch {
 
 class BatchProposer : public TrialProposer {
  public:
-  BatchProposer(const CandidateStrategiesAndPlans& candidates, const std::vector<InspectedModelAtShape>& settings,
-                const planner::PlanMemoryBudgets& limits, const GlobalBatchOrAccumulationSteps& size, bool disk) {
+  BatchProposer(const CandidateStrategiesAndUserPlanFiles& candidates,
+                const std::vector<InspectedModelAtShape>& settings, const planner::PlanMemoryBudgets& limits,
+                const GlobalBatchOrAccumulationSteps& size, bool disk) {
     for (size_t i = 0; i < settings.size(); ++i) {
       searches_.emplace_back(candidates, settings, i, limits, size, disk);
       whose_.push_back(settings.size() == 1 ? "" : result::axes_text({}, settings[i].sequence) + ": ");
@@ -310,9 +311,10 @@ int64_t first_recorded(const GlobalBatchOrAccumulationSteps& size) {
 
 TrialProposerFactory propose_batches(const planner::PlanMemoryBudgets& limits,
                                      const GlobalBatchOrAccumulationSteps& size, bool disk) {
-  return [=](const CandidateStrategiesAndPlans& candidates, const std::vector<InspectedModelAtShape>& settings) {
-    return std::make_unique<BatchProposer>(candidates, settings, limits, size, disk);
-  };
+  return
+      [=](const CandidateStrategiesAndUserPlanFiles& candidates, const std::vector<InspectedModelAtShape>& settings) {
+        return std::make_unique<BatchProposer>(candidates, settings, limits, size, disk);
+      };
 }
 
 }  // namespace memtune::sweep

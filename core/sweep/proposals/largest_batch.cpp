@@ -11,7 +11,7 @@ using result::TrialOutcome;
 
 // Bisection for one candidate at one sequence length.
 struct Search {
-  const CandidateStrategyOrPlan* candidate;
+  const CandidateStrategyOrUserPlanFile* candidate;
   std::vector<size_t> settings;  // ascending by batch
   size_t fitting = 0;            // how many of them, from the smallest on, are known to fit
   size_t unknown_end = 0;        // settings from here on do not fit
@@ -19,14 +19,14 @@ struct Search {
 
 class LargestBatch : public TrialProposer {
  public:
-  LargestBatch(const CandidateStrategiesAndPlans& candidates, const std::vector<InspectedModelAtShape>& settings,
-               int64_t budget_bytes)
+  LargestBatch(const CandidateStrategiesAndUserPlanFiles& candidates,
+               const std::vector<InspectedModelAtShape>& settings, int64_t budget_bytes)
       : settings_(settings), budget_bytes_(budget_bytes) {
     std::map<std::optional<int64_t>, std::vector<size_t>> by_sequence;
     for (size_t i = 0; i < settings.size(); ++i) by_sequence[settings[i].sequence].push_back(i);
     for (auto& [sequence, indices] : by_sequence) {
       std::ranges::sort(indices, {}, [&](size_t i) { return settings[i].batch; });
-      for (const CandidateStrategyOrPlan& candidate : candidates.all())
+      for (const CandidateStrategyOrUserPlanFile& candidate : candidates.all())
         searches_.push_back({&candidate, indices, 0, indices.size()});
     }
   }
@@ -77,7 +77,7 @@ class LargestBatch : public TrialProposer {
 }  // namespace
 
 TrialProposerFactory propose_largest_batches(int64_t budget_bytes) {
-  return [budget_bytes](const CandidateStrategiesAndPlans& candidates,
+  return [budget_bytes](const CandidateStrategiesAndUserPlanFiles& candidates,
                         const std::vector<InspectedModelAtShape>& settings) {
     return std::make_unique<LargestBatch>(candidates, settings, budget_bytes);
   };

@@ -46,8 +46,8 @@ result::TrialPrediction predicted(const PredictedPlan& step) {
 // The search for the plan of one setting.
 class SettingSearch {
  public:
-  SettingSearch(const CandidateStrategiesAndPlans& candidates, const InspectedModelAtShape& setting, size_t index,
-                const planner::PlanMemoryBudgets& limits, bool disk, const std::string& own)
+  SettingSearch(const CandidateStrategiesAndUserPlanFiles& candidates, const InspectedModelAtShape& setting,
+                size_t index, const planner::PlanMemoryBudgets& limits, bool disk, const std::string& own)
       : candidates_(candidates),
         program_(setting.facts.program),
         index_(index),
@@ -108,10 +108,10 @@ class SettingSearch {
   // Proposes the baseline. Makes the plans of all others too, so that parts that the model lacks are reported before
   // any trial.
   void first() {
-    const CandidateStrategyOrPlan& baseline = candidates_.all().front();
+    const CandidateStrategyOrUserPlanFile& baseline = candidates_.all().front();
     record(baseline.name(), baseline.make_plan(program_));
     for (size_t i = 1; i < candidates_.all().size(); ++i) try {
-        const CandidateStrategyOrPlan& candidate = candidates_.all()[i];
+        const CandidateStrategyOrUserPlanFile& candidate = candidates_.all()[i];
         strategies_.push_back({candidate.name(), candidate.make_plan(program_), {}});
       } catch (const UsageError& error) {
         notes_.push_back(std::string("left out: ") + error.what());
@@ -172,7 +172,7 @@ class SettingSearch {
 
   // One that records costs.
   std::optional<Strategy> fallback() const {
-    for (const CandidateStrategyOrPlan& candidate : candidates_.fallback()) try {
+    for (const CandidateStrategyOrUserPlanFile& candidate : candidates_.fallback()) try {
         plan::Plan plan = candidate.make_plan(program_);
         if (!plan.offloads_activations()) return Strategy{candidate.name(), std::move(plan), {}};
       } catch (const UsageError&) {  // for models with blocks
@@ -202,7 +202,7 @@ class SettingSearch {
     for (const Strategy& strategy : strategies_)
       if (!has_run(strategy.name)) proposals_.push_back({strategy.name, index_, strategy.plan, {}});
     if (had_room_) return;
-    for (const CandidateStrategyOrPlan& candidate : candidates_.fallback()) try {
+    for (const CandidateStrategyOrUserPlanFile& candidate : candidates_.fallback()) try {
         if (!has_run(candidate.name()))
           proposals_.push_back({candidate.name(), index_, candidate.make_plan(program_), {}});
       } catch (const UsageError&) {  // for models with blocks
@@ -340,7 +340,7 @@ class SettingSearch {
            (planned_.empty() ? "" : "-" + std::to_string(planned_.size() + 1));
   }
 
-  const CandidateStrategiesAndPlans& candidates_;
+  const CandidateStrategiesAndUserPlanFiles& candidates_;
   const plan::ProgramFacts& program_;
   const size_t index_;
   const bool disk_;
@@ -364,8 +364,9 @@ class SettingSearch {
 
 class PlanProposer : public TrialProposer {
  public:
-  PlanProposer(const CandidateStrategiesAndPlans& candidates, const std::vector<InspectedModelAtShape>& settings,
-               const planner::PlanMemoryBudgets& limits, bool disk, const std::string& own)
+  PlanProposer(const CandidateStrategiesAndUserPlanFiles& candidates,
+               const std::vector<InspectedModelAtShape>& settings, const planner::PlanMemoryBudgets& limits, bool disk,
+               const std::string& own)
       : settings_(settings) {
     for (size_t i = 0; i < settings.size(); ++i) searches_.emplace_back(candidates, settings[i], i, limits, disk, own);
   }
@@ -402,9 +403,10 @@ class PlanProposer : public TrialProposer {
 }  // namespace
 
 TrialProposerFactory propose_plans(const planner::PlanMemoryBudgets& limits, bool disk, const std::string& own) {
-  return [=](const CandidateStrategiesAndPlans& candidates, const std::vector<InspectedModelAtShape>& settings) {
-    return std::make_unique<PlanProposer>(candidates, settings, limits, disk, own);
-  };
+  return
+      [=](const CandidateStrategiesAndUserPlanFiles& candidates, const std::vector<InspectedModelAtShape>& settings) {
+        return std::make_unique<PlanProposer>(candidates, settings, limits, disk, own);
+      };
 }
 
 }  // namespace memtune::sweep

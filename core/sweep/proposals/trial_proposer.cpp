@@ -11,7 +11,8 @@ namespace {
 
 class AllCandidates : public TrialProposer {
  public:
-  AllCandidates(const CandidateStrategiesAndPlans& candidates, const std::vector<InspectedModelAtShape>& settings)
+  AllCandidates(const CandidateStrategiesAndUserPlanFiles& candidates,
+                const std::vector<InspectedModelAtShape>& settings)
       : candidates_(candidates), settings_(settings) {}
 
   std::vector<TrialProposal> next(std::span<const FinishedProposal> tried) override {
@@ -19,7 +20,7 @@ class AllCandidates : public TrialProposer {
     std::vector<TrialProposal> proposals;
     std::vector<std::string> errors;
     for (size_t setting = 0; setting < settings_.size(); ++setting)
-      for (const CandidateStrategyOrPlan& candidate : candidates_.all()) try {
+      for (const CandidateStrategyOrUserPlanFile& candidate : candidates_.all()) try {
           plan::Plan plan = candidate.make_plan(settings_[setting].facts.program);
           const bool baseline = plan.keeps_everything();
           proposals.push_back({candidate.name(), setting, std::move(plan), {}, baseline});
@@ -41,20 +42,20 @@ class AllCandidates : public TrialProposer {
         return one.setting != setting || one.measurement.outcome == result::TrialOutcome::device_oom;
       };
       if (!std::ranges::all_of(tried, had_no_room)) continue;
-      for (const CandidateStrategyOrPlan& candidate : candidates_.fallback())
+      for (const CandidateStrategyOrUserPlanFile& candidate : candidates_.fallback())
         proposals.push_back({candidate.name(), setting, candidate.make_plan(settings_[setting].facts.program)});
     }
     return proposals;
   }
 
-  const CandidateStrategiesAndPlans& candidates_;
+  const CandidateStrategiesAndUserPlanFiles& candidates_;
   const std::vector<InspectedModelAtShape>& settings_;
   bool asked_ = false, fell_back_ = false;
 };
 
 }  // namespace
 
-std::unique_ptr<TrialProposer> propose_all(const CandidateStrategiesAndPlans& candidates,
+std::unique_ptr<TrialProposer> propose_all(const CandidateStrategiesAndUserPlanFiles& candidates,
                                            const std::vector<InspectedModelAtShape>& settings) {
   return std::make_unique<AllCandidates>(candidates, settings);
 }

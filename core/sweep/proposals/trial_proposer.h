@@ -13,7 +13,7 @@
 #include "core/plan/strategy/plan.h"
 #include "core/record/measurement/trial_measurement.h"
 #include "core/record/measurement/trial_prediction.h"
-#include "core/sweep/proposals/candidate_strategies_and_plans.h"
+#include "core/sweep/proposals/candidate_strategies_and_user_plan_files.h"
 #include "core/sweep/trials/trial_process.h"
 
 namespace memtune::sweep {
@@ -64,10 +64,10 @@ class TrialProposer {
 
 // Both arguments outlive the proposer.
 using TrialProposerFactory = std::function<std::unique_ptr<TrialProposer>(
-    const CandidateStrategiesAndPlans& candidates, const std::vector<InspectedModelAtShape>& settings)>;
+    const CandidateStrategiesAndUserPlanFiles& candidates, const std::vector<InspectedModelAtShape>& settings)>;
 
 // All candidates at all settings at once, the baseline of a setting first. Throws one UsageError with all problems.
-std::unique_ptr<TrialProposer> propose_all(const CandidateStrategiesAndPlans& candidates,
+std::unique_ptr<TrialProposer> propose_all(const CandidateStrategiesAndUserPlanFiles& candidates,
                                            const std::vector<InspectedModelAtShape>& settings);
 
 }  // namespace memtune::sweep

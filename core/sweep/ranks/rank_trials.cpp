@@ -51,7 +51,7 @@ TrialAnswer run_on_workers(const plan::TrialRequest& request, const fs::path& pa
   workers.check();
   const TrialRendezvous rendezvous(workers);
   const bool fresh = !request.envelope.reference.empty() && !fs::exists(request.envelope.reference);
-  std::vector<std::unique_ptr<RankProcess>> trials;
+  std::vector<std::unique_ptr<LocalOrRemoteRankTrialProcess>> trials;
   for (int rank = 0; rank < workers.size(); ++rank) {
     plan::TrialRequest own = request;
     own.envelope.rank = rank;
@@ -93,7 +93,7 @@ TrialAnswer run_each(const plan::TrialRequest& request, const fs::path& path, co
   if (workers) return run_on_workers(request, path, command, files, *workers, request_of);
   const TemporaryFolder rendezvous_folder("ranks");
   const std::vector<std::string> references = references_of(request.envelope.reference, ranks, nullptr);
-  std::vector<std::unique_ptr<RankProcess>> trials;
+  std::vector<std::unique_ptr<LocalOrRemoteRankTrialProcess>> trials;
   std::vector<fs::path> traces;
   for (int rank = 0; rank < ranks; ++rank) {
     plan::TrialRequest own = request;

@@ -121,7 +121,7 @@ struct Stranger {
 // Rank 0 waits for the other ranks.
 class Gathering {
  public:
-  Gathering(const LauncherRankEnvironment& launch, const RendezvousCommandLineAndTimeout& settings)
+  Gathering(const LauncherRankEnvironment& launch, const RendezvousSharedCommandLineAndTimeout& settings)
       : launch_(launch),
         settings_(settings),
         secret_(launch.secret),
@@ -287,7 +287,7 @@ class Gathering {
   }
 
   const LauncherRankEnvironment& launch_;
-  const RendezvousCommandLineAndTimeout& settings_;
+  const RendezvousSharedCommandLineAndTimeout& settings_;
   std::optional<launch::TcpListener> tcp_;
   FileDescriptor local_;  // if there is no tcp_
   std::string secret_, own_ = kLoopback;
@@ -303,7 +303,7 @@ class Gathering {
 // The other ranks' side.
 class Joining {
  public:
-  Joining(const LauncherRankEnvironment& launch, const RendezvousCommandLineAndTimeout& settings)
+  Joining(const LauncherRankEnvironment& launch, const RendezvousSharedCommandLineAndTimeout& settings)
       : launch_(launch), settings_(settings), end_(Clock::now() + settings.timeout) {
     if (uses_store(launch)) place_ = parse_place(announce(launch, settings.timeout, ""));
   }
@@ -370,7 +370,7 @@ class Joining {
   }
 
   const LauncherRankEnvironment& launch_;
-  const RendezvousCommandLineAndTimeout& settings_;
+  const RendezvousSharedCommandLineAndTimeout& settings_;
   const Clock::time_point end_;
   Place place_{launch_.host, launch_.port, ""};
   std::string why_ = "is not memtune's rank 0";  // the last attempt failed
@@ -379,12 +379,12 @@ class Joining {
 }  // namespace
 
 std::unique_ptr<WorkerCoordinator> accept_workers(const LauncherRankEnvironment& launch,
-                                                  const RendezvousCommandLineAndTimeout& settings) {
+                                                  const RendezvousSharedCommandLineAndTimeout& settings) {
   return Gathering(launch, settings).run();
 }
 
 std::unique_ptr<launch::JsonMessageConnection> join_coordinator(const LauncherRankEnvironment& launch,
-                                                                const RendezvousCommandLineAndTimeout& settings) {
+                                                                const RendezvousSharedCommandLineAndTimeout& settings) {
   return Joining(launch, settings).run();
 }
 

@@ -21,7 +21,7 @@
 
 namespace memtune::sweep {
 
-struct RendezvousCommandLineAndTimeout {
+struct RendezvousSharedCommandLineAndTimeout {
   std::string words;  // of the command line, which all ranks must share
   std::chrono::milliseconds timeout{120'000};
   // Rank 0's notes about connections that it closed, one line each and few of them, and about a missing secret.
@@ -31,10 +31,10 @@ struct RendezvousCommandLineAndTimeout {
 // For rank 0. A connection that is silent, foreign, or of a rank that was started differently is closed, and the others
 // are not delayed. Throws Error with the ranks that did not connect.
 std::unique_ptr<WorkerCoordinator> accept_workers(const launch::LauncherRankEnvironment& launch,
-                                                  const RendezvousCommandLineAndTimeout& settings);
+                                                  const RendezvousSharedCommandLineAndTimeout& settings);
 
 // For the other ranks. Throws Error if rank 0 is not reachable, UsageError with the reason if it refuses this rank.
 std::unique_ptr<launch::JsonMessageConnection> join_coordinator(const launch::LauncherRankEnvironment& launch,
-                                                                const RendezvousCommandLineAndTimeout& settings);
+                                                                const RendezvousSharedCommandLineAndTimeout& settings);
 
 }  // namespace memtune::sweep

@@ -39,7 +39,7 @@ struct WorkerCoordinator::State {
 };
 
 // A rank's trial that runs in another memtune process.
-class RemoteRankProcess final : public RankProcess {
+class RemoteRankProcess final : public LocalOrRemoteRankTrialProcess {
  public:
   RemoteRankProcess(WorkerCoordinator& workers, int rank, int id, LocalPathsForRemoteRankLogAndCosts to,
                     FileSystem& files)
@@ -188,8 +188,9 @@ bool WorkerCoordinator::all_have_reference(const std::string& reference) {
   return all;
 }
 
-std::unique_ptr<RankProcess> WorkerCoordinator::start(int rank, json trial, LocalPathsForRemoteRankLogAndCosts to,
-                                                      FileSystem& files) {
+std::unique_ptr<LocalOrRemoteRankTrialProcess> WorkerCoordinator::start(int rank, json trial,
+                                                                        LocalPathsForRemoteRankLogAndCosts to,
+                                                                        FileSystem& files) {
   trial["start"] = ++trials_;
   send(static_cast<size_t>(rank - 1), trial);
   return std::make_unique<RemoteRankProcess>(*this, rank, trials_, std::move(to), files);

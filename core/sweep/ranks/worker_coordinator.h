@@ -23,7 +23,7 @@
 #include <vector>
 
 #include "core/sweep/launch/json_message_connection.h"
-#include "core/sweep/trials/rank_process.h"
+#include "core/sweep/trials/local_or_remote_rank_trial_process.h"
 
 namespace memtune::sweep {
 
@@ -71,8 +71,8 @@ class WorkerCoordinator {
 
   // Starts rank `rank`, from 1 on. `trial`: {"kind", "request", "limit_ms", "grace_ms", "fresh"}. The result refers to
   // this object. Its log and costs are written to `to` through `files`, which must outlive the trial.
-  std::unique_ptr<RankProcess> start(int rank, nlohmann::json trial, LocalPathsForRemoteRankLogAndCosts to,
-                                     FileSystem& files);
+  std::unique_ptr<LocalOrRemoteRankTrialProcess> start(int rank, nlohmann::json trial,
+                                                       LocalPathsForRemoteRankLogAndCosts to, FileSystem& files);
   // Throws Error with the first worker that is lost and why; no trial can run then.
   void check() const;
   // Makes the workers exit with `code`. Only the first call counts.

@@ -87,8 +87,8 @@ LocalRankProcess::~LocalRankProcess() {
 bool LocalRankProcess::poll_output(milliseconds timeout) {
   if (ended()) return false;
   listen(is_open(frames_) || is_open(said_) ? timeout : std::min(timeout, kShortTick));
-  if (stop_ == StopReason::none) look_for_stop();
-  if (stop_ != StopReason::none && Clock::now() >= kill_at_) signal_group(SIGKILL);
+  if (stop_ == CommandKillReason::none) look_for_stop();
+  if (stop_ != CommandKillReason::none && Clock::now() >= kill_at_) signal_group(SIGKILL);
   return !ended();
 }
 
@@ -115,25 +115,25 @@ bool LocalRankProcess::listen(milliseconds timeout) {
 
 void LocalRankProcess::look_for_stop() {
   if (process::interrupted()) {
-    begin_stop(StopReason::interrupt, SIGTERM);
+    begin_stop(CommandKillReason::interrupt, SIGTERM);
   } else if (memory_.is_short()) {
-    begin_stop(StopReason::memory, SIGKILL);
+    begin_stop(CommandKillReason::memory, SIGKILL);
   } else if (Clock::now() >= deadline_) {
-    begin_stop(reader_.answer() ? StopReason::answered : StopReason::timeout, SIGTERM);
+    begin_stop(reader_.answer() ? CommandKillReason::answered : CommandKillReason::timeout, SIGTERM);
   } else if (reader_.answer()) {
     deadline_ = std::min(deadline_, Clock::now() + kShutdownGrace);
   }
 }
 
-void LocalRankProcess::begin_stop(StopReason stop, int signal) {
+void LocalRankProcess::begin_stop(CommandKillReason stop, int signal) {
   stop_ = stop;
   kill_at_ = Clock::now() + grace_;
   signal_group(signal);
 }
 
 void LocalRankProcess::end() {
-  if (status_ || stop_ == StopReason::others) return;
-  begin_stop(StopReason::others, SIGKILL);
+  if (status_ || stop_ == CommandKillReason::others) return;
+  begin_stop(CommandKillReason::others, SIGKILL);
 }
 
 void LocalRankProcess::signal_group(int signal) const { kill(-pid_, signal); }
@@ -141,12 +141,13 @@ void LocalRankProcess::signal_group(int signal) const { kill(-pid_, signal); }
 TrialAnswer LocalRankProcess::answer() const {
   if (reader_.answer()) return *reader_.answer();
   const std::string where = describe(reader_.phase());
-  if (stop_ == StopReason::interrupt) return ProcessFailure{result::TrialOutcome::interrupted, "stopped " + where};
-  if (stop_ == StopReason::others)
+  if (stop_ == CommandKillReason::interrupt)
+    return ProcessFailure{result::TrialOutcome::interrupted, "stopped " + where};
+  if (stop_ == CommandKillReason::others)
     return ProcessFailure{result::TrialOutcome::interrupted, "stopped with the other ranks " + where};
-  if (stop_ == StopReason::timeout)
+  if (stop_ == CommandKillReason::timeout)
     return ProcessFailure{result::TrialOutcome::timeout, "no end within " + seconds_text(limit_) + ", " + where};
-  if (stop_ == StopReason::memory)
+  if (stop_ == CommandKillReason::memory)
     return ProcessFailure{result::TrialOutcome::host_oom,
                           "ended " + where + ", because of host memory: " + memory_.reason()};
   std::string details = log_.log_tail();

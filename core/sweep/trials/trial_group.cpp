@@ -33,7 +33,7 @@ std::string rank_text(size_t rank) { return "rank " + std::to_string(rank); }
 
 class TrialGroup {
  public:
-  explicit TrialGroup(const std::vector<std::unique_ptr<RankProcess>>& ranks)
+  explicit TrialGroup(const std::vector<std::unique_ptr<LocalOrRemoteRankTrialProcess>>& ranks)
       : trials_(ranks), answers_(ranks.size()) {}
 
   TrialAnswer run() {
@@ -114,7 +114,7 @@ class TrialGroup {
     return ProcessFailure{timed_out ? TrialOutcome::timeout : TrialOutcome::error, reason};
   }
 
-  const std::vector<std::unique_ptr<RankProcess>>& trials_;
+  const std::vector<std::unique_ptr<LocalOrRemoteRankTrialProcess>>& trials_;
   std::vector<std::optional<TrialAnswer>> answers_;
   std::vector<size_t> order_;  // ranks, in the order they ended
   std::optional<Clock::time_point> failed_;
@@ -122,6 +122,8 @@ class TrialGroup {
 
 }  // namespace
 
-TrialAnswer run_trial_group(const std::vector<std::unique_ptr<RankProcess>>& ranks) { return TrialGroup(ranks).run(); }
+TrialAnswer run_trial_group(const std::vector<std::unique_ptr<LocalOrRemoteRankTrialProcess>>& ranks) {
+  return TrialGroup(ranks).run();
+}
 
 }  // namespace memtune::sweep

@@ -24,8 +24,8 @@ InspectedModel read_facts(const json& frame) {
 
 int count_in(const json& frame, const char* key) { return frame.contains(key) ? whole_int(frame.at(key), 0) : 0; }
 
-std::vector<ReceivedDoctorCheck> read_checks(const json& frame) {
-  std::vector<ReceivedDoctorCheck> checks;
+std::vector<DoctorCheckResult> read_checks(const json& frame) {
+  std::vector<DoctorCheckResult> checks;
   for (const json& check : frame.at("checks")) {
     checks.push_back({check.at("name"), check.at("status"), check.value("detail", ""), check.value("fix", "")});
   }

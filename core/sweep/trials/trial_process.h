@@ -31,7 +31,7 @@ struct TrialPhaseProgress {
   std::string note = {};  // for the user; "": none
 };
 
-struct ReceivedDoctorCheck {
+struct DoctorCheckResult {
   std::string name, status, detail, fix;  // status: ok | warn | fail
 };
 
@@ -53,10 +53,9 @@ struct ReceivedRendezvousText {
 
 using process::ProcessFailure;  // the process ended without an answer
 
-using TrialAnswer =
-    std::variant<InspectedModel, result::TrialMeasurement, result::ResumableTrainingResult,
-                 result::StateSaveModeMeasurement, std::vector<ReceivedDoctorCheck>, plan::MachineProfile,
-                 ReceivedUsageError, PeerRankFailure, ReceivedRendezvousText, ProcessFailure>;
+using TrialAnswer = std::variant<InspectedModel, result::TrialMeasurement, result::ResumableTrainingResult,
+                                 result::StateSaveModeMeasurement, std::vector<DoctorCheckResult>, plan::MachineProfile,
+                                 ReceivedUsageError, PeerRankFailure, ReceivedRendezvousText, ProcessFailure>;
 
 class PrestartedTrialProcess;
 

@@ -7,7 +7,7 @@
 #include "core/base/embedded_json_preset.h"
 #include "core/engine/autograd/hooks.h"
 #include "core/engine/optimizer/optimizer.h"
-#include "core/measure/trial/loaded_model_training_session.h"
+#include "core/measure/trial/loaded_model_forward_backward_session.h"
 #include "core/plan/rules/strategy.h"
 
 using namespace memtune;
@@ -23,7 +23,7 @@ Run train(const std::string& strategy) {
   request.model.profile = find_profile("models", "tiny").json;
   request.model.inputs = {plan::parse_input_spec("input_ids:int64[8,64]<256")};
   request.training.loss = "causal_lm";
-  trial::LoadedModelTrainingSession session(request);
+  trial::LoadedModelForwardBackwardSession session(request);
   session.survey();  // the bytes of values, by which strategies decide
   const plan::Plan plan = plan::make_plan(plan::Strategy::parse(strategy), session.facts());
   step::ActivationPlanExecutor executor(session.program(), session.facts(), plan, session.device());

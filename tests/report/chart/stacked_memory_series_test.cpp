@@ -84,7 +84,7 @@ TEST_CASE("one memory sample is enough for a chart") {
 
 TEST_CASE("owners that hold more than is allocated do not make memory negative") {
   trace::Trace trace = two_owners();
-  for (trace::MemorySample& sample : trace.memory) sample.allocated_bytes = 60;
+  for (trace::AllocatedBytesSample& sample : trace.memory) sample.allocated_bytes = 60;
   const StackedMemorySeries stack = stack_memory(trace, 10);
   CHECK(owners_of(stack) == std::vector<std::string>{"parameters", "layers.0"});
 }

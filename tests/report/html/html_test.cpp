@@ -119,7 +119,7 @@ TEST_CASE("a memory curve below the measured peak says why") {
   const std::vector<report::TracedTrial> traced = {{&report.rows[1], &trace}};
   CHECK(has(html(report, traced), "The measured peak is 12 GiB: the allocator reports it"));
   int64_t highest = 0;
-  for (const trace::MemorySample& sample : trace.memory) highest = std::max(highest, sample.allocated_bytes);
+  for (const trace::AllocatedBytesSample& sample : trace.memory) highest = std::max(highest, sample.allocated_bytes);
   report.rows[1].measurement.peak_bytes.allocated = highest;
   CHECK_FALSE(has(html(report, traced), "The measured peak is"));
 }
@@ -137,7 +137,7 @@ TEST_CASE("the caption of a memory curve names the largest tensors at its peak")
   Report report = report::sample_report();
   trace::Trace trace = test::made_up_trace("mixed", 4, 1);
   int64_t peak_ns = 0, highest = 0;
-  for (const trace::MemorySample& sample : trace.memory)
+  for (const trace::AllocatedBytesSample& sample : trace.memory)
     if (sample.allocated_bytes > highest)
       std::tie(highest, peak_ns) = std::tuple(sample.allocated_bytes, sample.time_ns);
   trace.values.push_back({"layers.0/aten::silu", "layers.0", "keep", "", int64_t{3} << 30, 0});

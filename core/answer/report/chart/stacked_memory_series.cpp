@@ -38,7 +38,7 @@ class Stacker {
       const size_t begin = next;
       while (next < trace_.memory.size() && column_of(trace_.memory[next].time_ns) <= column) ++next;
       if (next > begin) {
-        const trace::MemorySample& highest = highest_of(begin, next);
+        const trace::AllocatedBytesSample& highest = highest_of(begin, next);
         if (last > highest.allocated_bytes)
           fill(column, last);  // memory only falls in this column: show its state at the column's start
         else
@@ -69,8 +69,8 @@ class Stacker {
     return stack_.start_ns + static_cast<int64_t>(share * static_cast<double>(stack_.end_ns - stack_.start_ns));
   }
 
-  const trace::MemorySample& highest_of(size_t begin, size_t end) const {
-    const auto less = [](const trace::MemorySample& a, const trace::MemorySample& b) {
+  const trace::AllocatedBytesSample& highest_of(size_t begin, size_t end) const {
+    const auto less = [](const trace::AllocatedBytesSample& a, const trace::AllocatedBytesSample& b) {
       return a.allocated_bytes < b.allocated_bytes;
     };
     return *std::max_element(trace_.memory.begin() + begin, trace_.memory.begin() + end, less);
@@ -81,7 +81,7 @@ class Stacker {
       held_[trace_.owned[next_owned_].owner] = trace_.owned[next_owned_].bytes;
   }
 
-  void put(size_t column, const trace::MemorySample& sample) {
+  void put(size_t column, const trace::AllocatedBytesSample& sample) {
     hold_until(sample.time_ns);
     fill(column, sample.allocated_bytes);
     if (sample.allocated_bytes <= stack_.peak_bytes) return;

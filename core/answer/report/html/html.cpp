@@ -29,7 +29,7 @@ namespace {
 
 using result::TrialResultRow;
 
-const char* class_of(TextStyle paint) {
+const char* class_of(ReportTextHighlightKind paint) {
   static constexpr const char* kClasses[] = {"", "strong", "dim", "good", "bad", "doubtful"};  // in the order of Paint
   return kClasses[static_cast<int>(paint)];
 }
@@ -247,7 +247,7 @@ class Page {
     int64_t top = 0;
     for (const TracedTrial& trial : traced_) {
       if (!trial.trace) continue;
-      for (const trace::MemorySample& sample : trial.trace->memory) top = std::max(top, sample.allocated_bytes);
+      for (const trace::AllocatedBytesSample& sample : trial.trace->memory) top = std::max(top, sample.allocated_bytes);
     }
     if (top == 0) return;
     open_section("Memory over time");
@@ -277,7 +277,8 @@ class Page {
 
   static std::string memory_caption(const TracedTrial& trial) {
     int64_t highest = 0;
-    for (const trace::MemorySample& sample : trial.trace->memory) highest = std::max(highest, sample.allocated_bytes);
+    for (const trace::AllocatedBytesSample& sample : trial.trace->memory)
+      highest = std::max(highest, sample.allocated_bytes);
     const std::string note = peak_note(highest, result::peak(*trial.row));
     const std::string tensors = tensors_text(*trial.trace);
     return "Peak " + peak_text(*trial.trace) + "." + (tensors.empty() ? "" : " The largest tensors: " + tensors + ".") +

@@ -130,7 +130,7 @@ class Snapshot {
       for (; next < trace_.owned.size() && trace_.owned[next].time_ns <= time_ns; ++next)
         wanted_[trace_.owned[next].owner] = std::max<int64_t>(0, trace_.owned[next].bytes);
     };
-    for (const trace::MemorySample& sample : trace_.memory) {
+    for (const trace::AllocatedBytesSample& sample : trace_.memory) {
       take_until(sample.time_ns);
       wanted_.back() = 0;
       int64_t owned = 0;

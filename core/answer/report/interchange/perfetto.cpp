@@ -54,7 +54,7 @@ class Writer {
     }
     for (uint32_t track = 0; track < trace_.tracks.size(); ++track) put_track(track, events_of_track(track));
     put_trips();
-    for (const trace::MemorySample& sample : trace_.memory)
+    for (const trace::AllocatedBytesSample& sample : trace_.memory)
       put_counter("allocated bytes", sample.time_ns, sample.allocated_bytes);
     for (const trace::OwnerMemorySample& sample : trace_.owned)
       put_counter("bytes of " + trace_.owners[sample.owner].name, sample.time_ns, sample.bytes);

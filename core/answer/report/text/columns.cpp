@@ -26,13 +26,14 @@ class Columns {
 
   std::vector<TableColumn> make() {
     add(" ", TableColumn::kAlways, true, [](const TrialResultRow& row) {
-      return row.recommended ? TableCell{"*", TextStyle::good}
-             : row.pareto    ? TableCell{"•", TextStyle::bold}
+      return row.recommended ? TableCell{"*", ReportTextHighlightKind::good}
+             : row.pareto    ? TableCell{"•", ReportTextHighlightKind::bold}
                              : TableCell{""};
     });
     add("strategy", TableColumn::kAlways, true, [](const TrialResultRow& row) {
-      const TextStyle paint = has_ineffective_part(row.measurement) ? TextStyle::dim : TextStyle::plain;
-      return TableCell{display_name(row), row.recommended ? TextStyle::good : paint};
+      const ReportTextHighlightKind paint =
+          has_ineffective_part(row.measurement) ? ReportTextHighlightKind::dim : ReportTextHighlightKind::plain;
+      return TableCell{display_name(row), row.recommended ? ReportTextHighlightKind::good : paint};
     });
     auto axis = [](std::optional<int64_t> value) { return TableCell{value ? std::to_string(*value) : kNothing}; };
     add("batch", TableColumn::kAlways, false, [&](const TrialResultRow& row) {
@@ -97,7 +98,7 @@ class Columns {
         step.head(), TableColumn::kAlways, false,
         [&](const TrialResultRow& row) {
           return TableCell{step.text(step.value(row.measurement)) + " ± " + pad_left(half_interval(row), width),
-                           row.measurement.noisy ? TextStyle::doubtful : TextStyle::plain};
+                           row.measurement.noisy ? ReportTextHighlightKind::doubtful : ReportTextHighlightKind::plain};
         },
         "median ± half of its 95 % interval");
     add_time_for_work();
@@ -192,21 +193,21 @@ class Columns {
     // A single trial is not a reference: nothing was compared with it.
     const auto compared = [](const TrialResultRow* each) { return each->measurement.gradients.compared; };
     if (row.measurement.strategy == report_.reference)
-      return {std::ranges::any_of(rows_, compared) ? "reference" : "not compared", TextStyle::dim};
+      return {std::ranges::any_of(rows_, compared) ? "reference" : "not compared", ReportTextHighlightKind::dim};
     if (!gradients.compared) return {kNothing};
     if (gradients.equal) return {"equal"};
     char text[48];
     std::snprintf(text, sizeof text, "≈ %.1e", gradients.max_abs_difference);
-    return {text, TextStyle::doubtful};
+    return {text, ReportTextHighlightKind::doubtful};
   }
 
   TableCell losses(const TrialResultRow& row) const {
     const result::LossComparison& losses = row.measurement.losses;
     const auto compared = [](const TrialResultRow* each) { return each->measurement.losses.compared; };
     if (row.measurement.strategy == report_.reference)
-      return {std::ranges::any_of(rows_, compared) ? "reference" : kNothing, TextStyle::dim};
+      return {std::ranges::any_of(rows_, compared) ? "reference" : kNothing, ReportTextHighlightKind::dim};
     if (!losses.compared) return {kNothing};
-    if (losses.changed) return {"changed", TextStyle::bad};
+    if (losses.changed) return {"changed", ReportTextHighlightKind::bad};
     return {losses.loss == losses.expected ? "equal" : "≈"};
   }
 
@@ -236,7 +237,9 @@ void add_row(std::vector<TableColumn>& columns, std::vector<std::string> cells) 
 }
 
 std::string heads_text(std::span<const TableColumn> columns, bool color) {
-  return line_text(columns, color, [](const TableColumn& column) { return TableCell{column.head, TextStyle::bold}; });
+  return line_text(columns, color, [](const TableColumn& column) {
+    return TableCell{column.head, ReportTextHighlightKind::bold};
+  });
 }
 
 std::string row_text(std::span<const TableColumn> columns, size_t row, bool color) {

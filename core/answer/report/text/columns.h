@@ -11,16 +11,16 @@
 namespace memtune::report {
 
 // The meaning of a text, shown by ANSI colors in a terminal.
-enum class TextStyle { plain, bold, dim, good, bad, doubtful };
+enum class ReportTextHighlightKind { plain, bold, dim, good, bad, doubtful };
 
 struct TableCell {
   std::string text;
-  TextStyle paint = TextStyle::plain;
+  ReportTextHighlightKind paint = ReportTextHighlightKind::plain;
 };
 
-inline std::string painted(const std::string& text, TextStyle paint, bool color) {
+inline std::string painted(const std::string& text, ReportTextHighlightKind paint, bool color) {
   constexpr const char* kCodes[] = {"", "1", "2", "1;32", "31", "33"};  // in the order of Paint
-  if (!color || paint == TextStyle::plain || text.empty()) return text;
+  if (!color || paint == ReportTextHighlightKind::plain || text.empty()) return text;
   return std::string("\x1b[") + kCodes[static_cast<int>(paint)] + "m" + text + "\x1b[0m";
 }
 

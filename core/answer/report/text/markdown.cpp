@@ -54,7 +54,7 @@ std::string table_line(const std::vector<std::string>& cells) { return "| " + jo
 // A cell's text in bold if it is good. A lone '*' is a mark, not bold text.
 std::string cell_text(const TableCell& cell) {
   const std::string text = plain(cell.text);
-  return cell.paint == TextStyle::good && cell.text != "*" ? "**" + text + "**" : text;
+  return cell.paint == ReportTextHighlightKind::good && cell.text != "*" ? "**" + text + "**" : text;
 }
 
 std::string list_of(const std::vector<std::string>& lines) {

@@ -62,7 +62,7 @@ class Canvas {
       if (!marks_[i].text.empty())
         text += painted(marks_[i].text, marks_[i].paint, color);
       else
-        text += dots_[i] ? painted(braille(dots_[i]), TextStyle::dim, color) : " ";
+        text += dots_[i] ? painted(braille(dots_[i]), ReportTextHighlightKind::dim, color) : " ";
     }
     return text;
   }
@@ -103,8 +103,10 @@ class Plot {
     return std::string(1, static_cast<char>(index < 26 ? 'a' + index : 'A' + index - 26));
   }
 
-  static TextStyle paint_of(const TrialResultRow& row) {
-    return row.recommended ? TextStyle::good : row.pareto ? TextStyle::bold : TextStyle::plain;
+  static ReportTextHighlightKind paint_of(const TrialResultRow& row) {
+    return row.recommended ? ReportTextHighlightKind::good
+           : row.pareto    ? ReportTextHighlightKind::bold
+                           : ReportTextHighlightKind::plain;
   }
 
   // The front has steps, drawn in dots.
@@ -126,13 +128,13 @@ class Plot {
     }
     for (const ParetoPlotPoint& point : frontier)
       canvas_.mark(static_cast<int>(std::lround(x_of(point.peak))), static_cast<int>(std::lround(y_of(point))),
-                   {"◇", TextStyle::dim});
+                   {"◇", ReportTextHighlightKind::dim});
   }
 
   void put_budget() {
     if (plot_.budget == 0) return;
     const int x = static_cast<int>(std::lround(x_of(plot_.budget)));
-    for (int row = 0; row < kRows; ++row) canvas_.fill(x, row, {"┆", TextStyle::bad});
+    for (int row = 0; row < kRows; ++row) canvas_.fill(x, row, {"┆", ReportTextHighlightKind::bad});
   }
 
   int dot_x(const ParetoPlotPoint& point) const { return static_cast<int>(std::lround(2 * x_of(point.peak))); }
@@ -191,8 +193,8 @@ class Plot {
     const auto beyond = [](const ParetoPlotPoint& point) { return point.beyond; };
     if (std::any_of(plot_.points.begin(), plot_.points.end(), beyond)) text_ += " ↑ slower than the plot is high\n";
     if (plot_.budget > 0)
-      text_ += " " + painted("┆", TextStyle::bad, style_.color) + " the budget, " + fixed(plot_.budget, 2) + " " +
-               plot_.unit.name + "\n";
+      text_ += " " + painted("┆", ReportTextHighlightKind::bad, style_.color) + " the budget, " +
+               fixed(plot_.budget, 2) + " " + plot_.unit.name + "\n";
     if (!plot_.frontiers.empty()) text_ += " ◇ the best plans for other budgets, predicted\n";
   }
 

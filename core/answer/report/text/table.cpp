@@ -38,7 +38,7 @@ class Table {
 
   std::string print() {
     for (const std::string& line : warnings(report_))
-      put_text(std::string(kIndent) + "Warning: ", line, TextStyle::doubtful);
+      put_text(std::string(kIndent) + "Warning: ", line, ReportTextHighlightKind::doubtful);
     put_title();
     if (report_.rows.empty()) text_ += std::string(kIndent) + "no trials\n";
     if (!worked_.empty()) put_worked();
@@ -56,13 +56,13 @@ class Table {
   }
 
  private:
-  std::string painted(const std::string& text, TextStyle paint) const {
+  std::string painted(const std::string& text, ReportTextHighlightKind paint) const {
     return report::painted(text, paint, style_.color);
   }
 
   // Wraps prose after `lead` and indents its further lines by the width of `lead`.
-  void put_text(const std::string& lead, const std::string& text, TextStyle lead_paint,
-                TextStyle paint = TextStyle::plain) {
+  void put_text(const std::string& lead, const std::string& text, ReportTextHighlightKind lead_paint,
+                ReportTextHighlightKind paint = ReportTextHighlightKind::plain) {
     int lead_width = display_width(lead);
     std::string before = painted(lead, lead_paint);
     for (const std::string& line : wrap(text, std::max(24, std::min(style_.width, kProseWidth) - lead_width))) {
@@ -74,8 +74,9 @@ class Table {
   void put_title() {
     const std::string title =
         report_.model + (report_.model.empty() || report_.device.empty() ? "" : " · ") + device_text(report_);
-    if (!title.empty()) put_text(kIndent, title, TextStyle::plain, TextStyle::bold);
-    if (!report_.settings.empty()) put_text(kIndent, report_.settings, TextStyle::plain, TextStyle::dim);
+    if (!title.empty()) put_text(kIndent, title, ReportTextHighlightKind::plain, ReportTextHighlightKind::bold);
+    if (!report_.settings.empty())
+      put_text(kIndent, report_.settings, ReportTextHighlightKind::plain, ReportTextHighlightKind::dim);
     if (!title.empty() || !report_.settings.empty()) text_ += "\n";
   }
 
@@ -99,15 +100,15 @@ class Table {
   void put_rule(int width) {
     std::string rule;
     for (int i = 0; i < width; ++i) rule += "─";
-    text_ += kIndent + painted(rule, TextStyle::dim) + "\n";
+    text_ += kIndent + painted(rule, ReportTextHighlightKind::dim) + "\n";
   }
 
   void put_failed(const TrialResultRow& row) {
     const TrialMeasurement& m = row.measurement;
     const bool skipped = m.outcome == result::TrialOutcome::skipped;
     put_text(kIndent + ((skipped ? "– " : "✗ ") + pad_right(m.strategy, strategy_width_)) + "  ", failure_text(row),
-             skipped ? TextStyle::dim : TextStyle::bad);
-    if (m.oom) put_text("   Why: ", oom_text(*m.oom), TextStyle::bold);
+             skipped ? ReportTextHighlightKind::dim : ReportTextHighlightKind::bad);
+    if (m.oom) put_text("   Why: ", oom_text(*m.oom), ReportTextHighlightKind::bold);
   }
 
   void put_ranks() {
@@ -121,39 +122,45 @@ class Table {
     const TrialResultRow* row = memory_row(report_);
     if (!row) return;
     text_ += "\n";
-    put_text(kIndent, owner_title(*row->measurement.memory), TextStyle::plain, TextStyle::bold);
+    put_text(kIndent, owner_title(*row->measurement.memory), ReportTextHighlightKind::plain,
+             ReportTextHighlightKind::bold);
     put_columns(owner_columns(*row->measurement.memory));
     for (const std::string& text : owner_texts(*row->measurement.memory))
-      put_text(kIndent, text, TextStyle::plain, TextStyle::dim);
+      put_text(kIndent, text, ReportTextHighlightKind::plain, ReportTextHighlightKind::dim);
   }
 
   void put_legend() {
     const std::vector<std::string> parts = legend(report_);
     if (!parts.empty() || !meanings_.empty() || !left_out_.empty()) text_ += "\n";
-    if (!parts.empty()) put_text(kIndent, join(parts, "; "), TextStyle::plain, TextStyle::dim);
-    if (!meanings_.empty()) put_text(kIndent, join(meanings_, "; "), TextStyle::plain, TextStyle::dim);
+    if (!parts.empty())
+      put_text(kIndent, join(parts, "; "), ReportTextHighlightKind::plain, ReportTextHighlightKind::dim);
+    if (!meanings_.empty())
+      put_text(kIndent, join(meanings_, "; "), ReportTextHighlightKind::plain, ReportTextHighlightKind::dim);
     if (left_out_.empty()) return;
     put_text(kIndent, "no room at " + std::to_string(style_.width) + " columns for " + join(left_out_, ", "),
-             TextStyle::plain, TextStyle::dim);
+             ReportTextHighlightKind::plain, ReportTextHighlightKind::dim);
   }
 
   void put_time() {
     if (const std::string text = time_text(report_); !text.empty())
-      text_ += "\n", put_text(" Time of a step: ", text, TextStyle::bold);
+      text_ += "\n", put_text(" Time of a step: ", text, ReportTextHighlightKind::bold);
   }
 
   void put_recommendation() {
     const RecommendationText said = verdict(report_);
     if (said.head.empty()) return;
     text_ += "\n";
-    put_text(" " + said.head + ": ", said.text, said.good ? TextStyle::good : TextStyle::bad);
+    put_text(" " + said.head + ": ", said.text,
+             said.good ? ReportTextHighlightKind::good : ReportTextHighlightKind::bad);
     for (const BestTrainerSettingsOrPythonPlan& alternative : alternatives(report_))
-      put_text(" " + alternative.head + ": ", alternative.text, alternative.fits ? TextStyle::good : TextStyle::bad);
-    if (const std::string gained = gain_text(report_); !gained.empty()) put_text(" Gained: ", gained, TextStyle::good);
+      put_text(" " + alternative.head + ": ", alternative.text,
+               alternative.fits ? ReportTextHighlightKind::good : ReportTextHighlightKind::bad);
+    if (const std::string gained = gain_text(report_); !gained.empty())
+      put_text(" Gained: ", gained, ReportTextHighlightKind::good);
     if (const std::string more = more_memory_text(report_); !more.empty())
-      put_text(" More memory: ", more, TextStyle::bold);
+      put_text(" More memory: ", more, ReportTextHighlightKind::bold);
     if (const std::string told = predictions_text(report_); !told.empty())
-      put_text(" Predicted: ", told, TextStyle::bold);
+      put_text(" Predicted: ", told, ReportTextHighlightKind::bold);
   }
 
   void put_saving() {
@@ -162,33 +169,37 @@ class Table {
     text_ += "\n";
     const std::vector<TableColumn> columns = saving_columns(*row, report_.mtbf_s);
     if (!columns.empty()) put_columns(columns);
-    for (const std::string& line : saving_failures(*row)) put_text(kIndent + std::string("✗ "), line, TextStyle::bad);
+    for (const std::string& line : saving_failures(*row))
+      put_text(kIndent + std::string("✗ "), line, ReportTextHighlightKind::bad);
     std::vector<std::string> terms;
     for (const GlossaryTerm& each : meanings(columns)) terms.push_back(each.term + ": " + each.text);
-    if (!terms.empty()) put_text(kIndent, join(terms, "; "), TextStyle::plain, TextStyle::dim);
+    if (!terms.empty())
+      put_text(kIndent, join(terms, "; "), ReportTextHighlightKind::plain, ReportTextHighlightKind::dim);
     const std::string advice = saving_advice(*row, report_.mtbf_s);
-    if (!advice.empty()) text_ += "\n", put_text(" Saving: ", advice, TextStyle::good);
+    if (!advice.empty()) text_ += "\n", put_text(" Saving: ", advice, ReportTextHighlightKind::good);
   }
 
   void put_findings() {
     const size_t shown = std::min(report_.findings.size(), kFindingsShown);
     if (shown > 0) text_ += "\n";
     for (size_t i = 0; i < shown; ++i)
-      put_text(i == 0 ? " Findings: " : "           ", sentence(report_.findings[i]), TextStyle::bold);
+      put_text(i == 0 ? " Findings: " : "           ", sentence(report_.findings[i]), ReportTextHighlightKind::bold);
   }
 
   void put_notes() {
     const std::vector<std::string> lines = notes(report_);
     if (!lines.empty()) text_ += "\n";
-    for (const std::string& line : lines) put_text(std::string(kIndent) + "note: ", line, TextStyle::dim);
+    for (const std::string& line : lines) put_text(std::string(kIndent) + "note: ", line, ReportTextHighlightKind::dim);
   }
 
   void put_origin() {
     std::vector<std::string> parts;
     for (const GlossaryTerm& each : circumstances(report_.origin)) parts.push_back(each.text);
     if (!parts.empty() || !report_.origin.command.empty()) text_ += "\n";
-    if (!parts.empty()) put_text(kIndent, join(parts, " · "), TextStyle::plain, TextStyle::dim);
-    if (!report_.origin.command.empty()) put_text(" $ ", report_.origin.command, TextStyle::dim, TextStyle::dim);
+    if (!parts.empty())
+      put_text(kIndent, join(parts, " · "), ReportTextHighlightKind::plain, ReportTextHighlightKind::dim);
+    if (!report_.origin.command.empty())
+      put_text(" $ ", report_.origin.command, ReportTextHighlightKind::dim, ReportTextHighlightKind::dim);
   }
 
   const Report& report_;

@@ -2,7 +2,7 @@
 // same bits in any order of threads.
 #include "core/base/device/cuda/cuda_check.h"
 #include "core/base/device/cuda/launches.h"
-#include "core/base/device/device_memory_hash.h"
+#include "core/base/device/device_memory_hash_value.h"
 
 namespace memtune::device {
 namespace {
@@ -29,7 +29,7 @@ __global__ void hash(const uint8_t* bytes, int64_t size, unsigned long long* to)
   const int64_t words = (size + kWord - 1) / kWord;
   uint64_t first = 0, second = 0;
   for (int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x; i < words; i += int64_t{gridDim.x} * kThreads) {
-    const DeviceMemoryHash mixed = mixed_word(read_word<Aligned>(bytes, size, i), static_cast<uint64_t>(i));
+    const DeviceMemoryHashValue mixed = mixed_word(read_word<Aligned>(bytes, size, i), static_cast<uint64_t>(i));
     first += mixed.first;
     second += mixed.second;
   }

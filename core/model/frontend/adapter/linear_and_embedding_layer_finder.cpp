@@ -23,7 +23,7 @@ size_t weight_argument(LinearWeightLayoutOrQuantization form) {
 }
 
 std::optional<LinearWeightLayoutOrQuantization> form_of(const program::Op& op,
-                                                        const program::ModuleCallRegion& region) {
+                                                        const program::ModuleCallTreeNode& region) {
   if (op.kind != Opcode::call) return std::nullopt;
   if (op.name == "aten::linear") return LinearWeightLayoutOrQuantization::plain;
   if (op.name == quantized::kLinear4Bit) return LinearWeightLayoutOrQuantization::in_4_bits;
@@ -70,7 +70,7 @@ c10::IValue LinearAndEmbeddingLayerFinder::value_of(program::Slot slot) const {
 }
 
 std::optional<LinearLayer> LinearAndEmbeddingLayerFinder::find(const program::Op& op) const {
-  const program::ModuleCallRegion& region = program_.regions[op.region];
+  const program::ModuleCallTreeNode& region = program_.regions[op.region];
   const auto form = form_of(op, region);
   if (!form) return std::nullopt;
   LinearLayer layer;
@@ -112,7 +112,7 @@ std::optional<EmbeddingLayer> LinearAndEmbeddingLayerFinder::find_embedding(cons
 
 // For tied weights, the running module determines the path. A module that multiplies by its weight without being a
 // linear layer (a router of experts, say) has none.
-std::string LinearAndEmbeddingLayerFinder::path_of(const at::Tensor& weight, const program::ModuleCallRegion& region,
+std::string LinearAndEmbeddingLayerFinder::path_of(const at::Tensor& weight, const program::ModuleCallTreeNode& region,
                                                    std::initializer_list<std::string_view> types) const {
   const auto known = modules_.find(weight.unsafeGetTensorImpl());
   if (known == modules_.end()) return "";

@@ -63,7 +63,7 @@ class LinearAndEmbeddingLayerFinder {
   void note_others(const program::Op& op, size_t weight);  // `weight`: index of the layer's own weight
   void set_size(const program::Op& op, LinearLayer& layer) const;
   c10::IValue value_of(program::Slot slot) const;
-  std::string path_of(const at::Tensor& weight, const program::ModuleCallRegion& region,
+  std::string path_of(const at::Tensor& weight, const program::ModuleCallTreeNode& region,
                       std::initializer_list<std::string_view> types) const;
 
   const program::Program& program_;

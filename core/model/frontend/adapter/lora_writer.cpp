@@ -80,7 +80,7 @@ class LoraWriter {
     }
   }
 
-  bool is_bias(const program::ModuleCallRegion& region, const c10::IValue& added) const {
+  bool is_bias(const program::ModuleCallTreeNode& region, const c10::IValue& added) const {
     return added.isTensor() && std::ranges::any_of(program_.state.parameters, [&](const auto& named) {
              return named.second.is_same(added.toTensor()) && named.first == region.path + ".bias";
            });
@@ -109,7 +109,7 @@ class LoraWriter {
 
   // peft applies neither dropout nor a cast here.
   void adapt(Op op, const EmbeddingLayer& layer) {
-    if (const program::ModuleCallRegion& region = program_.regions[op.region];
+    if (const program::ModuleCallTreeNode& region = program_.regions[op.region];
         region.path == layer.path && region.type != "Embedding")
       throw UsageError("--lora: '" + layer.path + "' is a " + region.type +
                        "; of embeddings only plain ones get adapters");

@@ -22,12 +22,12 @@ namespace {
 
 using program::Op;
 using program::Program;
-using quantized::AbsmaxFormat;
+using quantized::Nf4AbsmaxScaleEncoding;
 
 constexpr char kEightBits[] = "8bit";
 
-AbsmaxFormat magnitudes_of(const std::string& load_in) {
-  return load_in == "4bit" ? AbsmaxFormat::quantized : AbsmaxFormat::plain;
+Nf4AbsmaxScaleEncoding magnitudes_of(const std::string& load_in) {
+  return load_in == "4bit" ? Nf4AbsmaxScaleEncoding::quantized : Nf4AbsmaxScaleEncoding::plain;
 }
 
 bool can_be_packed(const at::Tensor& weight) {

@@ -19,7 +19,7 @@ using program::Program;
 
 class ProgramWriter {
  public:
-  ProgramWriter(const ParsedPt2Program& exported, const ExportedWeights& weights,
+  ProgramWriter(const ParsedPt2Program& exported, const LoadedPt2Tensors& weights,
                 const ModelSourceAndLoweringOptions& source)
       : exported_(exported), weights_(weights), given_(source.model.arguments), nodes_(program_, source) {}
 
@@ -90,7 +90,7 @@ class ProgramWriter {
   }
 
   const ParsedPt2Program& exported_;
-  const ExportedWeights& weights_;
+  const LoadedPt2Tensors& weights_;
   const std::vector<std::string>& given_;  // numbers, "steps=3"
   Program program_;
   GraphLowering nodes_;
@@ -99,7 +99,7 @@ class ProgramWriter {
 
 }  // namespace
 
-Program write_program(const ParsedPt2Program& exported, const ExportedWeights& weights,
+Program write_program(const ParsedPt2Program& exported, const LoadedPt2Tensors& weights,
                       const ModelSourceAndLoweringOptions& source) {
   return ProgramWriter(exported, weights, source).write();
 }

@@ -3,7 +3,7 @@
 #include "core/model/frontend/dtype.h"
 #include "core/model/frontend/generated_mask.h"
 #include "core/model/frontend/library.h"
-#include "core/model/frontend/pt2/exported_weights.h"
+#include "core/model/frontend/pt2/loaded_pt2_tensors.h"
 #include "core/model/frontend/pt2/program_writer.h"
 #include "core/model/frontend/pt2/training_mode.h"
 #include "core/model/pt2/pt2_archive.h"
@@ -33,7 +33,7 @@ void check_is_trainable(const ModelSourceAndLoweringOptions& source, const progr
 program::Program lower_archive(const ModelSourceAndLoweringOptions& source) {
   const model::Pt2Archive archive(source.model.path);
   const model::ParsedPt2Program exported = model::read_pt2_program(archive);
-  const ExportedWeights weights(archive, exported.tensors, source.device);
+  const LoadedPt2Tensors weights(archive, exported.tensors, source.device);
   program::Program program = write_program(exported, weights, source);
   program.kind = "exported";
   return program;

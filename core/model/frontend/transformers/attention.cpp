@@ -15,7 +15,7 @@ namespace {
 using c10::IValue;
 using model::QkvLayout;
 using model::QueryKeyNorm;
-using model::RotaryLayout;
+using model::RotaryEmbeddingLayoutAndPrecision;
 
 constexpr int64_t kWidestGroupedHead = 256;  // that transformers gives sdpa without repeating its keys
 constexpr int64_t kEnd = std::numeric_limits<int64_t>::max();
@@ -32,7 +32,7 @@ class AttentionWriter {
           write_latent_projections(parts_, x, path_, unsqueezed(at.turn->first), unsqueezed(at.turn->second));
       return out(attended(q, k, v, seen));
     }
-    if (family_.turning == RotaryLayout::complex) {
+    if (family_.turning == RotaryEmbeddingLayoutAndPrecision::complex) {
       const auto [q, k, v] = turned_as_complex(x, at);
       return out(attended(q, k, v, seen));
     }

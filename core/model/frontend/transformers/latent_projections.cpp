@@ -46,7 +46,7 @@ class LatentProjections {
   }
 
   std::pair<Value, Value> turned(Value q, Value k, Value cosine, Value sine) {
-    if (parts_.family().turning == model::RotaryLayout::complex) {
+    if (parts_.family().turning == model::RotaryEmbeddingLayoutAndPrecision::complex) {
       const Value turned_q = rotate_as_complex(parts_, q, cosine, pairs(config_.heads));
       return {turned_q, rotate_as_complex(parts_, k, cosine, pairs(1))};
     }

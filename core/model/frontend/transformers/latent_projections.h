@@ -9,8 +9,8 @@
 
 namespace memtune::frontend {
 
-// `cosine` and `sine`: [1, 1, length, rotated width]; the complex table for RotaryLayout::complex. Returns [batch,
-// heads, length, width] each; values have a width of their own.
+// `cosine` and `sine`: [1, 1, length, rotated width]; the complex table for RotaryEmbeddingLayoutAndPrecision::complex.
+// Returns [batch, heads, length, width] each; values have a width of their own.
 std::array<Value, 3> write_latent_projections(DecoderOpEmitter& parts, Value x, const std::string& path, Value cosine,
                                               Value sine);
 

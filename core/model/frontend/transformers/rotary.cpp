@@ -8,7 +8,7 @@ namespace memtune::frontend {
 namespace {
 
 using c10::IValue;
-using model::RotaryLayout;
+using model::RotaryEmbeddingLayoutAndPrecision;
 
 constexpr int64_t kToEnd = std::numeric_limits<int64_t>::max();
 
@@ -22,13 +22,15 @@ Value slice(ProgramEmitter& emit, Value x, int64_t begin, int64_t end, int64_t s
 
 Value doubled(ProgramEmitter& emit, Value x) { return emit.op("aten::repeat_interleave", "self_int", {x, 2, -1}); }
 
-bool of_neighbours(RotaryLayout turning) {
-  return turning != RotaryLayout::halves && turning != RotaryLayout::halves_in_float &&
-         turning != RotaryLayout::halves_of_half_tables;
+bool of_neighbours(RotaryEmbeddingLayoutAndPrecision turning) {
+  return turning != RotaryEmbeddingLayoutAndPrecision::halves &&
+         turning != RotaryEmbeddingLayoutAndPrecision::halves_in_float &&
+         turning != RotaryEmbeddingLayoutAndPrecision::halves_of_half_tables;
 }
 
-bool has_doubled_tables(RotaryLayout turning) {
-  return turning == RotaryLayout::neighbours_in_float || turning == RotaryLayout::neighbours_by_doubled_tables;
+bool has_doubled_tables(RotaryEmbeddingLayoutAndPrecision turning) {
+  return turning == RotaryEmbeddingLayoutAndPrecision::neighbours_in_float ||
+         turning == RotaryEmbeddingLayoutAndPrecision::neighbours_by_doubled_tables;
 }
 
 class Turner {
@@ -41,8 +43,9 @@ class Turner {
   }
 
   Value turned(Value x) {
-    if (parts_.family().turning == RotaryLayout::halves_of_half_tables) return turned_by_half_tables(x);
-    const bool casts = parts_.family().turning == RotaryLayout::neighbours_by_float_tables;
+    if (parts_.family().turning == RotaryEmbeddingLayoutAndPrecision::halves_of_half_tables)
+      return turned_by_half_tables(x);
+    const bool casts = parts_.family().turning == RotaryEmbeddingLayoutAndPrecision::neighbours_by_float_tables;
     const auto factor = [&](Value y) { return casts ? parts_.cast(y, at::kFloat) : y; };
     const Value straight = parts_.multiply(factor(x), turn_.first);
     const Value crossed = parts_.multiply(factor(swapped(x)), turn_.second);
@@ -80,8 +83,10 @@ Value angles(DecoderOpEmitter& parts, const model::RotaryConfig& rotary, Value p
   const Value wide = emit.op("aten::expand", "", {row, std::vector<int64_t>{1, -1, 1}});
   const Value at = parts.cast(emit.op("aten::unsqueeze", "", {positions, 1}), at::kFloat);
   const Value angle = emit.op("aten::transpose", "int", {emit.op("aten::matmul", "", {wide, at}), 1, 2});
-  const RotaryLayout turning = parts.family().turning;
-  if (turning == RotaryLayout::halves_of_half_tables || turning == RotaryLayout::complex) return angle;
+  const RotaryEmbeddingLayoutAndPrecision turning = parts.family().turning;
+  if (turning == RotaryEmbeddingLayoutAndPrecision::halves_of_half_tables ||
+      turning == RotaryEmbeddingLayoutAndPrecision::complex)
+    return angle;
   return has_doubled_tables(turning) ? doubled(emit, angle) : cat(emit, angle, angle);
 }
 
@@ -100,7 +105,7 @@ std::pair<Value, Value> write_rotary(DecoderOpEmitter& parts, const model::Rotar
   emit.enter_grad_mode(emit.constant(false));
   parts.leave_autocast();
   const Value angle = angles(parts, rotary, positions);
-  if (parts.family().turning == RotaryLayout::complex) {
+  if (parts.family().turning == RotaryEmbeddingLayoutAndPrecision::complex) {
     const Value unit = emit.op("aten::polar", "", {emit.op("aten::ones_like", "", {angle}), angle});
     const Value table = parts.times(unit, rotary.scale);
     emit.leave();
@@ -110,8 +115,9 @@ std::pair<Value, Value> write_rotary(DecoderOpEmitter& parts, const model::Rotar
   Value cosine = parts.times(emit.op("aten::cos", "", {angle}), rotary.scale);
   Value sine = parts.times(emit.op("aten::sin", "", {angle}), rotary.scale);
   emit.leave();
-  const RotaryLayout turning = parts.family().turning;
-  if (turning != RotaryLayout::halves_in_float && turning != RotaryLayout::neighbours_by_float_tables) {
+  const RotaryEmbeddingLayoutAndPrecision turning = parts.family().turning;
+  if (turning != RotaryEmbeddingLayoutAndPrecision::halves_in_float &&
+      turning != RotaryEmbeddingLayoutAndPrecision::neighbours_by_float_tables) {
     cosine = parts.cast(cosine, parts.dtype());
     sine = parts.cast(sine, parts.dtype());
   }
@@ -140,15 +146,17 @@ Value apply_rotary(DecoderOpEmitter& parts, Value x, std::pair<Value, Value> tur
 
 std::pair<Value, Value> apply_rotary(DecoderOpEmitter& parts, Value queries, Value keys, std::pair<Value, Value> turn) {
   ProgramEmitter& emit = parts.emit();
-  const RotaryLayout turning = parts.family().turning;
-  if (turning == RotaryLayout::neighbours_in_float) {
+  const RotaryEmbeddingLayoutAndPrecision turning = parts.family().turning;
+  if (turning == RotaryEmbeddingLayoutAndPrecision::neighbours_in_float) {
     queries = parts.cast(queries, at::kFloat);
     keys = parts.cast(keys, at::kFloat);
   }
   Turner turner(parts, turn);
   if (!parts.family().partial_rotary) {
     const Value q = turner.turned(queries), k = turner.turned(keys);
-    if (turning == RotaryLayout::halves || turning == RotaryLayout::halves_of_half_tables) return {q, k};
+    if (turning == RotaryEmbeddingLayoutAndPrecision::halves ||
+        turning == RotaryEmbeddingLayoutAndPrecision::halves_of_half_tables)
+      return {q, k};
     const Value cast_q = parts.cast(q, parts.dtype());
     return {cast_q, parts.cast(k, parts.dtype())};
   }

@@ -15,7 +15,8 @@ at::Tensor rotary_frequencies(const model::RotaryConfig& rotary);
 Value write_positions(DecoderOpEmitter& parts);
 
 // Cosine and sine of each position, [1, length, width]. Float32 for families that rotate in float32, else the model's
-// dtype. Computed without autograd and autocast. For RotaryLayout::complex both are the complex table.
+// dtype. Computed without autograd and autocast. For RotaryEmbeddingLayoutAndPrecision::complex both are the complex
+// table.
 std::pair<Value, Value> write_rotary(DecoderOpEmitter& parts, const model::RotaryConfig& rotary, Value positions);
 
 // Rotates the rotary part of queries and keys, [batch, heads, length, width of a head]. Cosine and sine are [1, 1,
