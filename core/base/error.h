@@ -44,7 +44,7 @@ class DiskFullError : public IoError {
 };
 
 // A disk or its file system failed. The message holds operation, path and errno text.
-class DiskError : public Error {
+class DiskOrFileSystemError : public Error {
  public:
   using Error::Error;
 };

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/answer/findings/trace_diff.h"
+#include "core/answer/findings/trace_step_time_diff.h"
 #include "core/base/layout.h"
 #include "gui/model/cursor.h"
 #include "gui/model/run.h"
@@ -67,7 +67,7 @@ struct OverlaySide {
 struct Overlay {
   OverlaySide a, b;
   ByteDisplayUnit unit{"GiB", 1};  // of both curves
-  findings::TraceDiff diff;
+  findings::TraceStepTimeDiff diff;
 };
 Overlay make_overlay(const LoadedTrace& a, const LoadedTrace& b);
 

@@ -106,7 +106,7 @@ PlanGrid make_plan_grid(std::vector<trace::TracedActivationPlacement> values) {
 
 PlanGrid make_plan_grid(const plan::Plan& plan, const std::vector<std::string>& blocks) {
   std::vector<trace::TracedActivationPlacement> values;
-  for (const plan::OpActivationPlacements& op : plan.placements) {
+  for (const plan::OneOpActivationPlacements& op : plan.placements) {
     const size_t slash = op.name.find('/');
     const std::string region = slash == std::string::npos ? "" : op.name.substr(0, slash);
     std::string name = slash == std::string::npos ? op.name : op.name.substr(slash + 1);

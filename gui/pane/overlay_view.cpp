@@ -174,7 +174,7 @@ void draw_part(AppState& state, const findings::StepPartDiff& part, Cursor& curs
 }
 
 void draw_differences(AppState& state, const Overlay& overlay) {
-  const findings::TraceDiff& diff = overlay.diff;
+  const findings::TraceStepTimeDiff& diff = overlay.diff;
   ImGui::Text("a traced step: A %s, B %s ms (%s)", fixed(diff.a_ms, 1).c_str(), fixed(diff.b_ms, 1).c_str(),
               signed_ms(diff.b_ms - diff.a_ms).c_str());
   const auto flags = ImGuiTableFlags_ScrollY | ImGuiTableFlags_RowBg | ImGuiTableFlags_SizingFixedFit;

@@ -26,7 +26,7 @@ plan::Plan plan_for(const plan::ProgramFacts& facts, plan::TensorPlacement copie
     const auto& op = facts.ops[i];
     const bool second = plan::is_matmul(op.op_class) && matmuls++ % 2 == 1;
     if (op.name != "aten::sigmoid" && !second) continue;
-    plan::OpActivationPlacements placement{
+    plan::OneOpActivationPlacements placement{
         static_cast<int>(i), op.region + "/" + op.name, {plan::TensorPlacement::keep}};
     if (second) placement.saved = copies;
     plan.placements.push_back(placement);

@@ -58,7 +58,7 @@ class FaultyTraining {
       return same(step, plain_) ? End::right : End::wrong;
     } catch (const DiskFullError&) {
       return End::disk_full;
-    } catch (const DiskError&) {
+    } catch (const DiskOrFileSystemError&) {
       return End::disk_error;
     } catch (const DiskDataCorruptionError&) {
       return End::corrupt;

@@ -144,7 +144,7 @@ TEST_CASE("threads replace a blocked io_uring and an explicit request for io_uri
     try {
       stage.settings.backend = IoBackend::uring;
       stage.open();
-    } catch (const DiskError&) {
+    } catch (const DiskOrFileSystemError&) {
       stage.store.reset();
       std::filesystem::remove_all(stage.folder.path);
       _exit(0);

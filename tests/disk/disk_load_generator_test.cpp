@@ -47,7 +47,7 @@ TEST_CASE("a disk failure during the load is reported by stop") {
     stage.disk.arm({test::Fault::Kind::failed, EIO, 3, true});
     load.start(kind);
     while (stage.disk.calls() < 3) std::this_thread::yield();
-    CHECK_THROWS_AS(load.stop(), DiskError);
+    CHECK_THROWS_AS(load.stop(), DiskOrFileSystemError);
   }
 }
 

@@ -26,7 +26,8 @@ TEST_CASE("the probe reports a failing or unusable disk with the errors of the s
   test::ScratchFolder folder;
   test::FaultyDisk disk;
   disk.arm({test::Fault::Kind::failed, EIO, 4, true});
-  CHECK_THROWS_AS(disk::probe_disk(folder.path, 1 << 20, true, disk::IoBackend::automatic, disk), DiskError);
+  CHECK_THROWS_AS(disk::probe_disk(folder.path, 1 << 20, true, disk::IoBackend::automatic, disk),
+                  DiskOrFileSystemError);
 }
 
 }  // namespace memtune::disk_probe_test

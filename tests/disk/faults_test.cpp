@@ -30,8 +30,8 @@ std::string thrown(Call call) {
     return "";
   } catch (const DiskFullError& error) {
     return std::string("DiskFull: ") + error.what();
-  } catch (const DiskError& error) {
-    return std::string("DiskError: ") + error.what();
+  } catch (const DiskOrFileSystemError& error) {
+    return std::string("DiskOrFileSystemError: ") + error.what();
   } catch (const DiskDataCorruptionError& error) {
     return std::string("CorruptBlock: ") + error.what();
   } catch (const std::exception& error) {
@@ -130,7 +130,8 @@ constexpr Case kCases[] = {
 };
 
 bool typed(const std::string& error) {
-  return error.starts_with("DiskFull: ") || error.starts_with("DiskError: ") || error.starts_with("CorruptBlock: ");
+  return error.starts_with("DiskFull: ") || error.starts_with("DiskOrFileSystemError: ") ||
+         error.starts_with("CorruptBlock: ");
 }
 
 // Moves the fault from the first call to the last. Returns the number of errors.
@@ -191,15 +192,15 @@ TEST_CASE("a permanent fault has the error type of its cause") {
   const Expected expected[] = {
       {{Fault::Kind::failed, ENOSPC, 1, true}, "DiskFull", "DiskFull"},
       {{Fault::Kind::failed, EDQUOT, 1, true}, "DiskFull", "DiskFull"},
-      {{Fault::Kind::failed, EIO, 1, true}, "DiskError", "DiskError"},
-      {{Fault::Kind::failed, EIO, 1, false}, "DiskError", ""},  // reads are retried once
+      {{Fault::Kind::failed, EIO, 1, true}, "DiskOrFileSystemError", "DiskOrFileSystemError"},
+      {{Fault::Kind::failed, EIO, 1, false}, "DiskOrFileSystemError", ""},  // reads are retried once
       {{Fault::Kind::flipped, 0, 1, true}, "", "CorruptBlock"},
       {{Fault::Kind::flipped, 0, 1, false}, "", ""},
       {{Fault::Kind::half, 0, 1, false}, "", ""},
       {{Fault::Kind::half_flipped, 0, 6, false}, "", ""},  // read again from the start
-      {{Fault::Kind::half, 0, 1, true}, "DiskError", "DiskError"},
-      {{Fault::Kind::nothing, 0, 1, true}, "DiskError", "DiskError"},
-      {{Fault::Kind::failed, EINTR, 1, true}, "DiskError", "DiskError"},
+      {{Fault::Kind::half, 0, 1, true}, "DiskOrFileSystemError", "DiskOrFileSystemError"},
+      {{Fault::Kind::nothing, 0, 1, true}, "DiskOrFileSystemError", "DiskOrFileSystemError"},
+      {{Fault::Kind::failed, EINTR, 1, true}, "DiskOrFileSystemError", "DiskOrFileSystemError"},
   };
   for (const IoBackend backend : test::backends()) {
     for (const auto& [failing, writing, reading] : expected) {

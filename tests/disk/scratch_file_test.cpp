@@ -62,7 +62,7 @@ TEST_CASE("a name that cannot be removed is an error with that name") {
   Fixture fixture;
   fixture.disk.on_open = [](int flags) { return test::unnamed(flags) ? -EOPNOTSUPP : 0; };
   fixture.disk.arm({test::Fault::Kind::refused, EIO, 2});
-  CHECK_THROWS_WITH_AS(fixture.open(), doctest::Contains("removing its name .memtune-scratch-"), DiskError);
+  CHECK_THROWS_WITH_AS(fixture.open(), doctest::Contains("removing its name .memtune-scratch-"), DiskOrFileSystemError);
 }
 
 TEST_CASE("the page cache is used if direct I/O is refused or unsupported or too coarse") {
@@ -108,7 +108,7 @@ TEST_CASE("a scratch directory that cannot be used is a usage error") {
     CHECK_THROWS_AS(ScratchFile(disk, folder.path, true), UsageError);
   }
   disk.on_open = [](int) { return -EMFILE; };
-  CHECK_THROWS_AS(ScratchFile(disk, folder.path, true), DiskError);
+  CHECK_THROWS_AS(ScratchFile(disk, folder.path, true), DiskOrFileSystemError);
   disk.on_open = [](int) { return -EDQUOT; };
   CHECK_THROWS_AS(ScratchFile(disk, folder.path, true), DiskFullError);
 }

@@ -6,14 +6,14 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/plan/rules/plan_draft.h"
+#include "core/plan/rules/activation_placement_draft.h"
 #include "tests/plan/program.h"
 
 namespace memtune::tunables_test {
 
 using namespace memtune;
 using namespace memtune::test;
-using findings::AdviceTextAndAlternativeStrategy;
+using findings::AdviceTextAndStrategy;
 using findings::SuggestedStrategyBuilder;
 using plan::Strategy;
 
@@ -31,7 +31,7 @@ Plan plan_for(const std::string& strategy) { return plan_of(strategy, model()); 
 // As the engines would do it: values below the minimum size stay.
 int64_t bytes_at(const Plan& plan, TensorPlacement place) {
   const plan::OpMemoryAccessGraph graph(model());
-  const plan::PlanDraft draft(model(), plan);
+  const plan::ActivationPlacementDraft draft(model(), plan);
   const std::vector<bool> needed = needed_in_backward(graph, draft);
   int64_t bytes = 0;
   for (size_t i = 0; i < needed.size(); ++i) {
@@ -48,7 +48,7 @@ int64_t moved(const Plan& plan) {
 }
 
 // The plan of the advised strategy. Checks that the strategy is canonical and differs from the present one.
-Plan followed(const AdviceTextAndAlternativeStrategy& advice, const std::string& strategy) {
+Plan followed(const AdviceTextAndStrategy& advice, const std::string& strategy) {
   CAPTURE(strategy);
   CAPTURE(advice.text);
   CHECK(advice.alternative_strategy != "");
@@ -122,7 +122,7 @@ TEST_CASE("deeper prefetch and larger stash raise their settings or move copies 
 
 TEST_CASE("pageable memory becomes pinned if the strategy chose it") {
   for (const std::string& strategy : kOffloading) {
-    const AdviceTextAndAlternativeStrategy advice = knobs_of(strategy).pinned();
+    const AdviceTextAndStrategy advice = knobs_of(strategy).pinned();
     if (plan_for(strategy).transfer.pinned)
       CHECK(advice.text.starts_with("the model copies"));
     else
@@ -160,7 +160,7 @@ TEST_CASE("advice fits the number of blocks") {
 
 TEST_CASE("the advice text has the present setting and the advised one and the whole strategy") {
   const SuggestedStrategyBuilder tunables = knobs_of("checkpoint:cheap+offload:stream,fraction=0.4,keep_last=2");
-  const auto said = [](const AdviceTextAndAlternativeStrategy& advice) {
+  const auto said = [](const AdviceTextAndStrategy& advice) {
     return advice.text + " (" + advice.alternative_strategy + ")";
   };
   CHECK(said(tunables.deeper_prefetch()) ==
@@ -187,7 +187,7 @@ TEST_CASE("advice works for strategies with blanks and with two offload parts") 
         "offload:stream,fraction=0.2,keep_last=2");
   CHECK(knobs_of("offload:stream, fraction=0.4, keep_last = 2").keep_last().alternative_strategy ==
         "offload:stream,fraction=0.4,keep_last=3");
-  const AdviceTextAndAlternativeStrategy both =
+  const AdviceTextAndStrategy both =
       knobs_of("offload:stream,blocks=0-1,fraction=0.6+offload:stream,blocks=2-").offload_less(0.5);
   CHECK(both.text == "fraction=0.6 -> fraction=0.3 and fraction=1 -> fraction=0.5");
   CHECK(both.alternative_strategy == "offload:stream,fraction=0.3,blocks=0-1+offload:stream,fraction=0.5,blocks=2-");
@@ -210,7 +210,7 @@ TEST_CASE("advice for a handwritten plan names the fields of its file") {
   CHECK(tunables.deeper_prefetch().text ==
         "\"prefetch_bytes\": 1073741824 -> \"prefetch_bytes\": 2147483648 in the plan's \"transfer\"");
   CHECK(tunables.offload_less(0.5).text == "offload fewer activations");
-  const auto followed = [](const AdviceTextAndAlternativeStrategy& advice) {
+  const auto followed = [](const AdviceTextAndStrategy& advice) {
     CHECK(advice.alternative_strategy == "");
     const size_t begin = advice.text.find("-> ") + 3, end = advice.text.find(" in the plan's \"transfer\"");
     plan::TransferSettings transfer;

@@ -1,5 +1,5 @@
 // Trials are compared by name, one step of each. The difference must have the right amount and cause.
-#include "core/answer/findings/trace_diff.h"
+#include "core/answer/findings/trace_step_time_diff.h"
 
 #include <doctest/doctest.h>
 
@@ -18,7 +18,7 @@ namespace {
 
 constexpr int64_t kMs = MadeUp::kMs;
 
-const StepPartDiff& part(const TraceDiff& diff, const std::string& name) {
+const StepPartDiff& part(const TraceStepTimeDiff& diff, const std::string& name) {
   const auto found = std::ranges::find(diff.parts, name, &StepPartDiff::name);
   REQUIRE(found != diff.parts.end());
   return *found;
@@ -41,7 +41,7 @@ MadeUp steps_of(double late) {
 }  // namespace
 
 TEST_CASE("a block that waits for a copy is reported with the copy") {
-  const TraceDiff found = diff(steps_of(0).trace, steps_of(6).trace);
+  const TraceStepTimeDiff found = diff(steps_of(0).trace, steps_of(6).trace);
   CHECK(found.a_ms == doctest::Approx(100));
   CHECK(found.b_ms == doctest::Approx(106));
   const StepPartDiff& block = part(found, "layers.0 backward");
@@ -55,7 +55,7 @@ TEST_CASE("a block that waits for a copy is reported with the copy") {
 }
 
 TEST_CASE("the reverse diff has negative differences and the largest comes first") {
-  const TraceDiff found = diff(steps_of(6).trace, steps_of(0).trace);
+  const TraceStepTimeDiff found = diff(steps_of(6).trace, steps_of(0).trace);
   CHECK(sentence(part(found, "layers.0 backward")) == "layers.0 backward -6.0 ms: copies in exposed -6.0 ms");
   CHECK(std::abs(found.parts[0].delta_ms()) >= std::abs(found.parts.back().delta_ms()));
   CHECK(found.parts.back().delta_ms() == doctest::Approx(0));
@@ -65,7 +65,7 @@ TEST_CASE("a part in only one trace counts from zero") {
   MadeUp b = steps_of(0);
   b.region(30, 34, TraceRegionKey::of_block(0, Pass::recompute), "layers.0 recompute");
   b.region(130, 134, TraceRegionKey::of_block(0, Pass::recompute), "layers.0 recompute");
-  const TraceDiff found = diff(steps_of(0).trace, b.trace);
+  const TraceStepTimeDiff found = diff(steps_of(0).trace, b.trace);
   CHECK(sentence(part(found, "layers.0 recompute")) == "layers.0 recompute +4.0 ms: compute +4.0 ms");
   CHECK(part(found, "layers.0 recompute").in_a.end == 0);
 }
@@ -75,7 +75,7 @@ TEST_CASE("the compared steps have median length") {
   made.step(0, 130);
   made.step(200, 300);
   made.step(300, 410);
-  const TraceDiff found = diff(made.trace, made.trace);
+  const TraceStepTimeDiff found = diff(made.trace, made.trace);
   CHECK(found.a_step.start == 300 * kMs);
   CHECK(found.b_step.end == 410 * kMs);
 }
@@ -92,14 +92,14 @@ TEST_CASE("blocks are also summed because small differences add up") {
                    "layers." + std::to_string(block) + " backward");
     }
   }
-  const TraceDiff found = diff(a.trace, b.trace);
+  const TraceStepTimeDiff found = diff(a.trace, b.trace);
   CHECK(sentence(part(found, "all blocks forward")) == "all blocks forward +3.0 ms: compute +3.0 ms");
   CHECK(part(found, "layers.1").delta_ms() == doctest::Approx(1));
   CHECK(part(found, "all blocks backward").delta_ms() == 0);
 }
 
 TEST_CASE("an empty trace can be compared") {
-  const TraceDiff found = diff({}, steps_of(0).trace);
+  const TraceStepTimeDiff found = diff({}, steps_of(0).trace);
   CHECK(found.a_ms == 0);
   CHECK(found.b_ms == doctest::Approx(100));
   CHECK(found.parts.size() == kDeviceParts.size() + 2);  // the block and all blocks

@@ -12,8 +12,8 @@ namespace memtune::tests {
 namespace {
 
 using nlohmann::json;
+using program::InterpreterInstructionKind;
 using program::Op;
-using program::Opcode;
 using program::Slot;
 
 int number_of(at::ScalarType type) {
@@ -133,8 +133,8 @@ class ArchiveWriter {
   }
 
   void add(const Op& op) {
-    if (op.kind == Opcode::list_unpack) return unpack(op);
-    if (op.kind == Opcode::list) {
+    if (op.kind == InterpreterInstructionKind::list_unpack) return unpack(op);
+    if (op.kind == InterpreterInstructionKind::list) {
       lists_[op.outputs[0]] = list(op);
       return;
     }

@@ -10,7 +10,7 @@
 namespace memtune::frontend::emitter_test {
 namespace {
 
-using program::Opcode;
+using program::InterpreterInstructionKind;
 using program::Program;
 
 c10::IValue run(const Program& model, std::vector<c10::IValue> inputs) {

@@ -294,7 +294,7 @@ void read_costs(const std::string& input) {
   plan::ProgramFacts facts;
   int ops = 0;
   for (const plan::RecordedStepCosts::Run& run : costs.runs) ops = std::max(ops, run.op + 1);
-  for (const plan::OpActivationPlacements& placement : costs.plan.placements)
+  for (const plan::OneOpActivationPlacements& placement : costs.plan.placements)
     ops = std::max(ops, std::min(placement.op, 1000) + 1);
   if (ops > 1000) return;
   facts.owner = {-1};

@@ -121,7 +121,7 @@ class Steps {
     return settings;
   }
 
-  schedule::ActivationTransferScheduler& copies() { return simulated_->copies.schedule(); }
+  schedule::OnlineActivationTransferScheduler& copies() { return simulated_->copies.schedule(); }
   planner::SimulatedDeviceMemory& memory() { return simulated_->memory; }
 
   void compare(const std::string& after) {

@@ -20,7 +20,7 @@ namespace {
 constexpr int64_t kSavedMin = 1 << 20;
 
 // Returns the bytes that the device holds for backward.
-int64_t held(const OpMemoryAccessGraph& graph, const PlanDraft& draft) {
+int64_t held(const OpMemoryAccessGraph& graph, const ActivationPlacementDraft& draft) {
   const std::vector<bool> needed = needed_in_backward(graph, draft);
   int64_t bytes = 0;
   for (size_t i = 0; i < needed.size(); ++i)
@@ -29,7 +29,7 @@ int64_t held(const OpMemoryAccessGraph& graph, const PlanDraft& draft) {
 }
 
 int64_t held(const std::string& spec, const ProgramFacts& facts) {
-  return held(OpMemoryAccessGraph(facts), PlanDraft(facts, plan_of(spec, facts)));
+  return held(OpMemoryAccessGraph(facts), ActivationPlacementDraft(facts, plan_of(spec, facts)));
 }
 
 // One block with one memory per op. Some ops are expensive to recompute, some memories are saved.
@@ -55,7 +55,7 @@ struct Best {
   int reruns = 0;
 };
 
-int reruns(const OpMemoryAccessGraph& graph, const PlanDraft& draft) {
+int reruns(const OpMemoryAccessGraph& graph, const ActivationPlacementDraft& draft) {
   const std::vector<bool> needed = needed_in_backward(graph, draft);
   int count = 0;
   for (size_t i = 0; i < needed.size(); ++i)
@@ -70,7 +70,7 @@ Best try_all(const ProgramFacts& facts, const OpMemoryAccessGraph& graph) {
     if (facts.ops[memory.op].block == 0 && is_cheap(facts.ops[memory.op])) cheap.push_back(&memory);
   Best best;
   for (unsigned set = 0; set < 1u << cheap.size(); ++set) {
-    PlanDraft draft(facts);
+    ActivationPlacementDraft draft(facts);
     for (size_t i = 0; i < cheap.size(); ++i)
       if (set >> i & 1) draft.fill(*cheap[i], TensorPlacement::recompute);
     const int64_t bytes = held(graph, draft);
@@ -102,7 +102,7 @@ TEST_CASE("no choice on random programs holds fewer bytes or as few with fewer r
   for (int i = 0; i < 400; ++i) {
     const ProgramFacts facts = random_program(random);
     const OpMemoryAccessGraph graph(facts);
-    PlanDraft draft(facts);
+    ActivationPlacementDraft draft(facts);
     place_cheap({true}, facts, graph, kSavedMin, draft);
     const Best best = try_all(facts, graph);
     CAPTURE(i);
@@ -261,7 +261,7 @@ TEST_CASE("a value that an earlier part offloaded is a root without cost") {
   builder.op("aten::relu", {large});
   builder.measured(8, true);
   const OpMemoryAccessGraph graph(builder.facts);
-  PlanDraft draft(builder.facts);
+  ActivationPlacementDraft draft(builder.facts);
   draft.set(0, 0, TensorPlacement::host);
   place_cheap({true}, builder.facts, graph, kSavedMin, draft);
   CHECK(draft.place(1, 0) == TensorPlacement::recompute);

@@ -20,28 +20,28 @@ Plan planned(const std::string& strategy, const ProgramFacts& facts) {
   return make_plan(Strategy::parse(strategy), facts);
 }
 
-const OpActivationPlacements* placement(const Plan& plan, int op) {
-  for (const OpActivationPlacements& placement : plan.placements)
+const OneOpActivationPlacements* placement(const Plan& plan, int op) {
+  for (const OneOpActivationPlacements& placement : plan.placements)
     if (placement.op == op) return &placement;
   return nullptr;
 }
 
 TensorPlacement output(const Plan& plan, int op) {
-  const OpActivationPlacements* of = placement(plan, op);
+  const OneOpActivationPlacements* of = placement(plan, op);
   return of ? of->outputs.at(0) : TensorPlacement::keep;
 }
 
 // Returns the numbers of the ops whose saved tensors are offloaded.
 std::vector<int> senders(const Plan& plan) {
   std::vector<int> ops;
-  for (const OpActivationPlacements& placement : plan.placements)
+  for (const OneOpActivationPlacements& placement : plan.placements)
     if (placement.saves == TensorPlacement::host) ops.push_back(placement.op);
   return ops;
 }
 
 std::vector<int> on_host(const Plan& plan) {
   std::vector<int> ops;
-  for (const OpActivationPlacements& placement : plan.placements)
+  for (const OneOpActivationPlacements& placement : plan.placements)
     if (std::ranges::count(placement.outputs, TensorPlacement::host) > 0) ops.push_back(placement.op);
   return ops;
 }

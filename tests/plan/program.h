@@ -11,7 +11,7 @@
 
 namespace memtune::test {
 
-using plan::OpActivationPlacements;
+using plan::OneOpActivationPlacements;
 using plan::Plan;
 using plan::ProgramFacts;
 using plan::ProgramOpFacts;
@@ -150,7 +150,7 @@ inline std::string placed(const Plan& plan) {
     text += text.empty() ? "" : ", ";
     text += std::to_string(first) + (last > first ? "-" + std::to_string(last) : "") + " " + places;
   };
-  for (const OpActivationPlacements& placement : plan.placements) {
+  for (const OneOpActivationPlacements& placement : plan.placements) {
     std::string next;
     for (TensorPlacement place : placement.outputs) next += to_string(place) + "/";
     next += to_string(placement.saved);

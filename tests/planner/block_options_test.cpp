@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "core/plan/rules/plan_draft.h"
+#include "core/plan/rules/activation_placement_draft.h"
 #include "core/record/trace/private_save.h"
 #include "tests/planner/costs.h"
 
@@ -35,7 +35,7 @@ struct Decoder {
 
 // Returns what `plan` does with the first block, computed from the plan alone.
 BlockOption as_planned(const Decoder& decoder, const Plan& plan) {
-  const plan::PlanDraft draft(decoder.facts, plan);
+  const plan::ActivationPlacementDraft draft(decoder.facts, plan);
   const std::vector<bool> needed = plan::needed_in_backward(decoder.graph, draft);
   BlockOption found;
   for (size_t i = 0; i < needed.size(); ++i) {

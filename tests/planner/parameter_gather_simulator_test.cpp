@@ -90,7 +90,7 @@ plan::Plan placed(TensorPlacement place, const std::vector<int>& ops) {
   plan::Plan plan;
   plan.transfer.min_bytes = plan.saved_min_bytes = 0;
   for (const int op : ops) {
-    plan::OpActivationPlacements& placement = plan.placements.emplace_back();
+    plan::OneOpActivationPlacements& placement = plan.placements.emplace_back();
     placement.op = op;
     placement.outputs = {place};
   }

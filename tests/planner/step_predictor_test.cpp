@@ -104,7 +104,7 @@ plan::Plan placed(const std::vector<std::pair<int, TensorPlacement>>& outputs) {
   plan.transfer.min_bytes = 0;
   plan.saved_min_bytes = 0;
   for (const auto& [op, place] : outputs) {
-    plan::OpActivationPlacements& placement = plan.placements.emplace_back();
+    plan::OneOpActivationPlacements& placement = plan.placements.emplace_back();
     placement.op = op;
     placement.outputs = {place};
   }

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "core/plan/planner/planner.h"
-#include "core/plan/rules/plan_draft.h"
+#include "core/plan/rules/activation_placement_draft.h"
 #include "tests/planner/costs.h"
 #include "tests/support/samples.h"
 
@@ -58,7 +58,7 @@ void add_issue_times(plan::RecordedStepCosts& costs, std::mt19937& random) {
 
 plan::Plan random_plan(const ProgramFacts& facts, std::mt19937& random) {
   const plan::OpMemoryAccessGraph graph(facts);
-  plan::PlanDraft draft(facts);
+  plan::ActivationPlacementDraft draft(facts);
   const unsigned moved = random() % 10, recomputed = random() % 10;
   for (const plan::OpOutputAllocationNode& memory : graph.memories()) {
     const unsigned drawn = random() % 20;

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "core/answer/findings/findings.h"
-#include "core/answer/findings/trace_diff.h"
+#include "core/answer/findings/trace_step_time_diff.h"
 #include "core/answer/report/chart/memory_chart.h"
 #include "core/answer/report/chart/stacked_memory_series.h"
 #include "core/answer/report/interchange/memory_snapshot.h"
@@ -118,7 +118,8 @@ TEST_CASE("the advice for the largest owner at the peak is that for a block unde
 TEST_CASE("the diff sums all blocks and compares blocks by position if their names differ") {
   for (const std::vector<std::string>& names : kNames) {
     CAPTURE(names[0]);
-    const findings::TraceDiff diff = findings::diff(blocks_named(kNames[0], 0).trace, blocks_named(names, 10).trace);
+    const findings::TraceStepTimeDiff diff =
+        findings::diff(blocks_named(kNames[0], 0).trace, blocks_named(names, 10).trace);
     const auto part = [&](const std::string& name) {
       const auto found = std::ranges::find(diff.parts, name, &findings::StepPartDiff::name);
       REQUIRE(found != diff.parts.end());

@@ -21,8 +21,8 @@ plan::ProgramFacts three_ops() {
   return facts;
 }
 
-plan::OpActivationPlacements placed(int op, const char* name, std::vector<TensorPlacement> outputs,
-                                    TensorPlacement saved) {
+plan::OneOpActivationPlacements placed(int op, const char* name, std::vector<TensorPlacement> outputs,
+                                       TensorPlacement saved) {
   return {.op = op, .name = name, .outputs = std::move(outputs), .saved = saved};
 }
 

@@ -50,7 +50,7 @@ plan::Plan random_plan(const program::Program& program, const plan::ProgramFacts
     const std::string name = plan::full_name(fact);
     const std::string key = name + " " + std::to_string(same_name[name]++);
     Random of_op(hash64(key.data(), key.size(), seed));
-    plan::OpActivationPlacements placement{op.id, name, {}, of_op.of(places)};
+    plan::OneOpActivationPlacements placement{op.id, name, {}, of_op.of(places)};
     for (size_t i = 0; i < fact.outputs.size(); ++i) placement.outputs.push_back(of_op.of(places));
     plan.placements.push_back(placement);
   });

@@ -54,7 +54,7 @@ TEST_CASE("a variant whose tensors have no gradient is never the baseline") {
 }
 
 TEST_CASE("losses of values that may change the training are not compared") {
-  CommandPlaceholderValues axis = parse_axis("ms=20;10");
+  CommandPlaceholderSweepAxis axis = parse_axis("ms=20;10");
   const auto losses = [&](bool allowed) {
     CommandBench bench(
         R"(train $$ 1 1 7; [ $1 = 20 ] || sed -i 's/"loss": \[/"loss": [1/' $MEMTUNE_ATTACH/$$.jsonl; finished $$)");

@@ -15,7 +15,7 @@ using namespace memtune::sweep;
 namespace {
 
 std::vector<CommandVariant> variants(std::vector<std::string> command, const std::vector<std::string>& tries) {
-  std::vector<CommandPlaceholderValues> axes;
+  std::vector<CommandPlaceholderSweepAxis> axes;
   for (const std::string& text : tries) axes.push_back(parse_axis(text));
   return expand({{"", std::move(command), "", ""}}, axes);
 }
@@ -35,7 +35,7 @@ TEST_CASE("every combination of values is a variant in the order of the values")
 }
 
 TEST_CASE("a variant knows its values that may change the training") {
-  CommandPlaceholderValues length = parse_axis("seq=1;2");
+  CommandPlaceholderSweepAxis length = parse_axis("seq=1;2");
   length.changes_training = true;
   const auto all = expand({{"", {"train", "{gc}", "{seq}"}, "", ""}}, {parse_axis("gc=0;1"), length});
   CHECK(all[0].training == "seq=1");

@@ -21,10 +21,10 @@ constexpr int64_t kMiB = int64_t{1} << 20;
 
 // Returns preset results and records the requests.
 struct Told : TrainingCommandModelEngineTrialRunner {
-  std::map<std::string, MeasuredOrSimulatedStepTimeAndPeak> steps = {{"none", {100, 1000 * kMiB}},
-                                                                     {"checkpoint:full", {130, 400 * kMiB}},
-                                                                     {"checkpoint:every=2", {115, 700 * kMiB}},
-                                                                     {"checkpoint:every=4", {107, 850 * kMiB}}};
+  std::map<std::string, EngineMeasuredOrSimulatedStepTimeAndPeak> steps = {{"none", {100, 1000 * kMiB}},
+                                                                           {"checkpoint:full", {130, 400 * kMiB}},
+                                                                           {"checkpoint:every=2", {115, 700 * kMiB}},
+                                                                           {"checkpoint:every=4", {107, 850 * kMiB}}};
   int64_t least_bytes = 300 * kMiB;  // the smallest budget with a plan
   int64_t needed_below = 10000 * kMiB;
   int64_t unused_bytes = 0;  // of a plan's budget
@@ -44,7 +44,7 @@ struct Told : TrainingCommandModelEngineTrialRunner {
     host_budgets.push_back(host_budget_bytes);
     return true;
   }
-  std::optional<MeasuredOrSimulatedStepTimeAndPeak> step(const std::string& strategy) const override {
+  std::optional<EngineMeasuredOrSimulatedStepTimeAndPeak> step(const std::string& strategy) const override {
     const auto found = steps.find(strategy);
     return found == steps.end() ? std::nullopt : std::optional(found->second);
   }

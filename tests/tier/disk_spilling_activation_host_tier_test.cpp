@@ -156,9 +156,9 @@ TEST_CASE("failed reads and reads of a failed store free their memory") {
   for (size_t i = 4; i < 8; ++i) tier.drop(pieces[i]);
   settle(tier);
   disk.arm({test::Fault::Kind::failed, EIO, /*at=*/1, /*for_ever=*/true});
-  CHECK_THROWS_AS(tier.fetch(pieces[0]), DiskError);
-  CHECK_THROWS_AS(tier.fetch(pieces[1]), DiskError);
-  CHECK_THROWS_AS(tier.read_ahead(pieces[2]), DiskError);
+  CHECK_THROWS_AS(tier.fetch(pieces[0]), DiskOrFileSystemError);
+  CHECK_THROWS_AS(tier.fetch(pieces[1]), DiskOrFileSystemError);
+  CHECK_THROWS_AS(tier.read_ahead(pieces[2]), DiskOrFileSystemError);
   for (const auto& piece : pieces) tier.drop(piece);
   settle(tier);
   CHECK(tier.pool().leased_bytes() == 0);

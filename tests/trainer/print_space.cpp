@@ -75,7 +75,7 @@ int main(int count, char** words) {
                 << "\n";
       return 0;
     }
-    trainer::TrainerConfigVariantOptions settings;
+    trainer::TrainerConfigVariantGenerationOptions settings;
     settings.optimizer = std::erase(arguments, "--optimizer") > 0;
     for (auto flag = std::ranges::find(arguments, "--release"); flag != arguments.end();
          flag = std::ranges::find(arguments, "--release")) {

@@ -21,7 +21,7 @@ constexpr char kTrl[] =
     "gradient_checkpointing_kwargs: {use_reentrant: false}\n";
 
 TrainerConfigVariants of(const std::string& trainer, const std::string& text,
-                         const TrainerConfigVariantOptions& settings = {}) {
+                         const TrainerConfigVariantGenerationOptions& settings = {}) {
   return make_space(trainer, text, text.starts_with('{') ? "x.json" : "x.yaml", settings);
 }
 
@@ -170,7 +170,7 @@ TEST_CASE("a setting that needs a plugin is skipped without it") {
 
 TEST_CASE("the command shows which recipes ignore a key") {
   const std::string own = "enable_activation_checkpointing: True\ndevice: cuda\n";
-  const TrainerConfigVariantOptions lora = {
+  const TrainerConfigVariantGenerationOptions lora = {
       .command = {"tune", "run", "lora_finetune_single_device", "--config", "{config}"}};
   CHECK(find(of("torchtune", own), "checkpoint-every-2") != nullptr);
   CHECK(why_not(of("torchtune", own, lora), "checkpoint-every-2") ==
@@ -184,7 +184,7 @@ TEST_CASE("keys depend on the trainer's release") {
   CHECK(why_not(old, "inputs-on-host") == "only in transformers from 5.17 on, here is 5.16.1");
   CHECK(why_not(old, "checkpoint-full+inputs-on-host") == "");
   CHECK(find(old, "checkpoint-full+inputs-on-host") == nullptr);
-  const TrainerConfigVariantOptions now = {.releases = {{"transformers", "5.23.0"}}};
+  const TrainerConfigVariantGenerationOptions now = {.releases = {{"transformers", "5.23.0"}}};
   // All releases take the old name
   CHECK(config(of("transformers", "a: 1\n", now), "checkpoint-full") == "a: 1\ngradient_checkpointing: true\n");
   CHECK(config(of("transformers", "activation_checkpointing: false\n", now), "checkpoint-full") ==
@@ -254,7 +254,7 @@ TEST_CASE("a file that is not the trainer's config is refused in one line") {
 
 TEST_CASE("a variant whose key the command sets is skipped if no argument takes the key back") {
   const auto space = [](std::vector<std::string> words) {
-    TrainerConfigVariantOptions options;
+    TrainerConfigVariantGenerationOptions options;
     options.command = std::move(words);
     return make_space("megatron", "", "", options);
   };
@@ -276,7 +276,7 @@ TEST_CASE("a variant whose key the command sets is skipped if no argument takes 
 }
 
 TEST_CASE("a flag without a value stands for true") {
-  TrainerConfigVariantOptions options;
+  TrainerConfigVariantGenerationOptions options;
   options.command = {"pretrain.py", "--recompute-activations"};
   CHECK(make_space("megatron", "", "", options).variants.front().like == "");
   options.command = {"pretrain.py"};
@@ -287,7 +287,7 @@ TEST_CASE("a flag without a value stands for true") {
 }
 
 TEST_CASE("memory policies of torchtitan are tried in graph_trainer alone and checkpoints are not tried there") {
-  TrainerConfigVariantOptions options;
+  TrainerConfigVariantGenerationOptions options;
   options.command = {"train.py", "--module", "graph_trainer.llama3"};
   const TrainerConfigVariants graph = make_space("torchtitan", "", "", options);
   CHECK(find(graph, "graph-offload")->arguments ==
@@ -299,7 +299,7 @@ TEST_CASE("memory policies of torchtitan are tried in graph_trainer alone and ch
 
 TEST_CASE("LLaMA-Factory takes key=value behind a config and flags without one") {
   const auto words = [](std::vector<std::string> command) {
-    TrainerConfigVariantOptions options;
+    TrainerConfigVariantGenerationOptions options;
     options.command = std::move(command);
     return find(make_space("llamafactory", "", "", options), "checkpoint-off")->arguments;
   };
@@ -307,7 +307,7 @@ TEST_CASE("LLaMA-Factory takes key=value behind a config and flags without one")
         std::vector<std::string>{"disable_gradient_checkpointing=True"});
   CHECK(words({"llamafactory-cli", "train", "--stage", "sft"}) ==
         std::vector<std::string>{"--disable_gradient_checkpointing", "True"});
-  TrainerConfigVariantOptions off;
+  TrainerConfigVariantGenerationOptions off;
   off.command = {"llamafactory-cli", "train", "--disable_gradient_checkpointing", "True"};
   CHECK(make_space("llamafactory", "", "", off).variants.front().like == "none");
 }

@@ -57,10 +57,10 @@ Intervals time_of_kind(const TrialTraceMeasurementAndPlan& subject, EventKind ki
   });
 }
 
-AdviceTextAndAlternativeStrategy offload_less(const TrialTraceMeasurementAndPlan& subject, const Intervals& copies,
-                                              double late_ms) {
+AdviceTextAndStrategy offload_less(const TrialTraceMeasurementAndPlan& subject, const Intervals& copies,
+                                   double late_ms) {
   const double busy_ms = subject.per_step_ms(trace::total(copies));
-  AdviceTextAndAlternativeStrategy advice = subject.tunables.offload_less(1 - late_ms / busy_ms);
+  AdviceTextAndStrategy advice = subject.tunables.offload_less(1 - late_ms / busy_ms);
   advice.text = "PCIe bandwidth is the limit; " + advice.text;
   return advice;
 }
@@ -99,8 +99,8 @@ int32_t last_block(const trace::Trace& trace) {
   return last;
 }
 
-AdviceTextAndAlternativeStrategy advice_for_late_in(const TrialTraceMeasurementAndPlan& subject, const Lateness& where,
-                                                    double late_ms) {
+AdviceTextAndStrategy advice_for_late_in(const TrialTraceMeasurementAndPlan& subject, const Lateness& where,
+                                         double late_ms) {
   const Intervals copies = time_of_kind(subject, EventKind::copy_in);
   if (link_is_the_limit(subject, copies)) return offload_less(subject, copies, late_ms);
   const bool in_block = where.block != trace::kNoBlock;
@@ -167,7 +167,7 @@ std::optional<Finding> waits(const TrialTraceMeasurementAndPlan& subject) {
   Finding finding = subject.costs(
       "waits", ms,
       "compute waits " + ms_text(ms) + " a step while nothing is copied" + (for_disk ? ", for disk reads" : ""),
-      for_disk ? AdviceTextAndAlternativeStrategy("a faster --scratch, or a larger --host-budget")
+      for_disk ? AdviceTextAndStrategy("a faster --scratch, or a larger --host-budget")
                : subject.tunables.deeper_prefetch());
   finding.evidence = subject.evidence(alone, EventKind::wait);
   return finding;

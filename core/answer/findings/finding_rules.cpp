@@ -64,7 +64,7 @@ double TrialTraceMeasurementAndPlan::per_step_ms(int64_t ns) const {
 double TrialTraceMeasurementAndPlan::share_of_step(double ms) const { return step_ms > 0 ? ms / step_ms : 0; }
 
 Finding TrialTraceMeasurementAndPlan::costs(const char* rule, double ms, std::string what,
-                                            AdviceTextAndAlternativeStrategy advice) const {
+                                            AdviceTextAndStrategy advice) const {
   Finding finding;
   finding.rule = rule;
   finding.what = std::move(what);
@@ -78,7 +78,7 @@ Finding TrialTraceMeasurementAndPlan::costs(const char* rule, double ms, std::st
 }
 
 Finding TrialTraceMeasurementAndPlan::concerns(const char* rule, int64_t bytes, std::string what,
-                                               AdviceTextAndAlternativeStrategy advice) const {
+                                               AdviceTextAndStrategy advice) const {
   Finding finding = costs(rule, 0, std::move(what), std::move(advice));
   finding.bytes = bytes;
   finding.weight = static_cast<double>(bytes) / static_cast<double>(std::max<int64_t>(1, peak_bytes));

@@ -22,9 +22,9 @@ struct TrialTraceMeasurementAndPlan {
   double per_step_ms(int64_t ns) const;
   double share_of_step(double ms) const;  // 0 if the step was not timed
   // A finding that costs `ms` per step, with severity and weight.
-  Finding costs(const char* rule, double ms, std::string what, AdviceTextAndAlternativeStrategy advice) const;
+  Finding costs(const char* rule, double ms, std::string what, AdviceTextAndStrategy advice) const;
   // A finding about `bytes` of the peak.
-  Finding concerns(const char* rule, int64_t bytes, std::string what, AdviceTextAndAlternativeStrategy advice) const;
+  Finding concerns(const char* rule, int64_t bytes, std::string what, AdviceTextAndStrategy advice) const;
   // The longest interval of `set`, and the events of `kind` within `set`, those with most time in it first.
   FindingTraceEvidence evidence(const trace::Intervals& set, trace::EventKind kind) const;
 

@@ -46,14 +46,14 @@ Holder largest_holder(const trace::Trace& trace, const trace::AllocatedBytesSamp
 }
 
 // Only the `plain` loss runs that op. The trace does not show which loss it was.
-AdviceTextAndAlternativeStrategy advice_for_head(const trace::Trace& trace, const TraceEvent* at) {
+AdviceTextAndStrategy advice_for_head(const trace::Trace& trace, const TraceEvent* at) {
   const bool in_head = at && at->region.kind == trace::TraceRegionLevel::head;
   if (!in_head || std::ranges::find(trace.names, "aten::cross_entropy_loss") == trace.names.end()) return "";
   return "with the loss causal_lm or next_token, --loss-impl fused (or chunked=N) never holds the whole logits";
 }
 
-AdviceTextAndAlternativeStrategy advice_for_holder(const TrialTraceMeasurementAndPlan& subject, const Holder& holder,
-                                                   const TraceEvent* at) {
+AdviceTextAndStrategy advice_for_holder(const TrialTraceMeasurementAndPlan& subject, const Holder& holder,
+                                        const TraceEvent* at) {
   switch (holder.kind) {
     case MemoryOwnerKind::parameters:
     case MemoryOwnerKind::gradients: return "states=host keeps that in CPU memory; a smaller --dtype shrinks it";
@@ -71,7 +71,7 @@ AdviceTextAndAlternativeStrategy advice_for_holder(const TrialTraceMeasurementAn
 }
 
 // If memory is unused: offload fewer bytes, or recompute less.
-AdviceTextAndAlternativeStrategy do_less(const TrialTraceMeasurementAndPlan& subject, int64_t unused) {
+AdviceTextAndStrategy do_less(const TrialTraceMeasurementAndPlan& subject, int64_t unused) {
   const int64_t moved = subject.measurement.transfer.out_bytes;
   if (!subject.tunables.offloads() || moved <= 0) return subject.tunables.recompute_less();
   return subject.tunables.offload_less(1 - static_cast<double>(unused) / static_cast<double>(moved));
@@ -100,7 +100,7 @@ std::optional<Finding> peak_owner(const TrialTraceMeasurementAndPlan& subject) {
       "peak-owner", holder.bytes,
       "the peak of " + format_bytes(peak.allocated_bytes) + (region.empty() ? "" : " is in " + region) + "; " +
           holder.name + (holder.members > 1 ? " hold " : " holds ") + fixed(percent, 0) + " % of it",
-      subject.measurement.memory ? AdviceTextAndAlternativeStrategy("") : advice_for_holder(subject, holder, at));
+      subject.measurement.memory ? AdviceTextAndStrategy("") : advice_for_holder(subject, holder, at));
   finding.severity = Severity::note;
   finding.evidence.start_ns = finding.evidence.end_ns = peak.time_ns;
   return finding;
@@ -145,7 +145,7 @@ std::optional<Finding> disk_late(const TrialTraceMeasurementAndPlan& subject) {
   if (subject.share_of_step(ms) < kSignificantShare) return {};
   const trace::Intervals reads =
       trace::time_of(subject.trace, [](const TraceEvent& event) { return event.kind == EventKind::disk_read; });
-  AdviceTextAndAlternativeStrategy advice = subject.tunables.deeper_prefetch();
+  AdviceTextAndStrategy advice = subject.tunables.deeper_prefetch();
   advice.text = "a larger --host-budget, or " + advice.text;
   Finding finding =
       subject.costs("disk-late", ms, "disk reads are late by " + ms_text(ms) + " a step", std::move(advice));

@@ -58,8 +58,8 @@ const StrategyPart& SuggestedStrategyBuilder::offload() const {
   return *std::ranges::find_if(strategy_->parts(), &StrategyPart::is_offload);
 }
 
-AdviceTextAndAlternativeStrategy SuggestedStrategyBuilder::change(StrategyParameterId parameter, const Change& value,
-                                                                  const std::string& otherwise) const try {
+AdviceTextAndStrategy SuggestedStrategyBuilder::change(StrategyParameterId parameter, const Change& value,
+                                                       const std::string& otherwise) const try {
   const Strategy changed = strategy_->with(parameter, value);
   std::vector<std::string> changes;
   for (size_t i = 0; i < changed.parts().size(); ++i) {
@@ -74,7 +74,7 @@ AdviceTextAndAlternativeStrategy SuggestedStrategyBuilder::change(StrategyParame
   return otherwise;
 }
 
-AdviceTextAndAlternativeStrategy SuggestedStrategyBuilder::deeper_prefetch() const {
+AdviceTextAndStrategy SuggestedStrategyBuilder::deeper_prefetch() const {
   const std::string otherwise = "a deeper prefetch";
   if (offloads()) {
     if (offload().kind() == StrategyKind::offload_sync)
@@ -91,7 +91,7 @@ AdviceTextAndAlternativeStrategy SuggestedStrategyBuilder::deeper_prefetch() con
   return field("prefetch_bytes", now.prefetch_bytes, twice(now.prefetch_bytes, kGiB));
 }
 
-AdviceTextAndAlternativeStrategy SuggestedStrategyBuilder::larger_stash() const {
+AdviceTextAndStrategy SuggestedStrategyBuilder::larger_stash() const {
   const std::string otherwise = "more copies out in flight";
   if (offloads()) {
     if (offload().kind() == StrategyKind::offload_sync) return deeper_prefetch();
@@ -107,7 +107,7 @@ AdviceTextAndAlternativeStrategy SuggestedStrategyBuilder::larger_stash() const 
   return field("stash_bytes", now.stash_bytes, twice(now.stash_bytes, kGiB));
 }
 
-AdviceTextAndAlternativeStrategy SuggestedStrategyBuilder::offload_less(double share) const {
+AdviceTextAndStrategy SuggestedStrategyBuilder::offload_less(double share) const {
   const std::string otherwise = "offload fewer activations";
   if (!offloads()) return otherwise;
   const double less = std::clamp(share, 0.05, 0.95);
@@ -115,7 +115,7 @@ AdviceTextAndAlternativeStrategy SuggestedStrategyBuilder::offload_less(double s
   return change(StrategyParameterId::fraction, value, otherwise);
 }
 
-AdviceTextAndAlternativeStrategy SuggestedStrategyBuilder::keep_small(int64_t bytes) const {
+AdviceTextAndStrategy SuggestedStrategyBuilder::keep_small(int64_t bytes) const {
   const std::string otherwise = "keep activations under " + std::to_string(bytes >> 20) + " MiB on the device";
   const auto value = [&](const auto& part) {
     return std::to_string(twice(part.bytes(StrategyParameterId::min), bytes));
@@ -125,7 +125,7 @@ AdviceTextAndAlternativeStrategy SuggestedStrategyBuilder::keep_small(int64_t by
   return field("min_bytes", plan_->transfer.min_bytes, twice(plan_->transfer.min_bytes, bytes));
 }
 
-AdviceTextAndAlternativeStrategy SuggestedStrategyBuilder::pinned() const {
+AdviceTextAndStrategy SuggestedStrategyBuilder::pinned() const {
   const std::string own = "the model copies between devices itself: pin that tensor, or keep it on the device";
   if (offloads())
     return change(
@@ -134,7 +134,7 @@ AdviceTextAndAlternativeStrategy SuggestedStrategyBuilder::pinned() const {
   return own;
 }
 
-AdviceTextAndAlternativeStrategy SuggestedStrategyBuilder::keep_last() const {
+AdviceTextAndStrategy SuggestedStrategyBuilder::keep_last() const {
   const std::string otherwise = "keep the last block's activations on the device";
   if (!offloads()) return otherwise;
   const auto value = [&](const StrategyPart& part) {
@@ -145,8 +145,7 @@ AdviceTextAndAlternativeStrategy SuggestedStrategyBuilder::keep_last() const {
 }
 
 // Recomputes every n-th of the blocks that parts of `kind` name, with the least n that recomputes fewer of them.
-AdviceTextAndAlternativeStrategy SuggestedStrategyBuilder::recompute_every(StrategyKind kind,
-                                                                           const std::string& otherwise) const {
+AdviceTextAndStrategy SuggestedStrategyBuilder::recompute_every(StrategyKind kind, const std::string& otherwise) const {
   const auto of_kind = [&](const StrategyPart& part) { return part.kind() == kind; };
   const auto part = std::ranges::find_if(strategy_->parts(), of_kind);
   if (part == strategy_->parts().end()) return otherwise;
@@ -159,23 +158,23 @@ AdviceTextAndAlternativeStrategy SuggestedStrategyBuilder::recompute_every(Strat
   return {name(*part) + " -> " + name(changed.parts()[part - strategy_->parts().begin()]), changed};
 }
 
-AdviceTextAndAlternativeStrategy SuggestedStrategyBuilder::recompute_less() const {
+AdviceTextAndStrategy SuggestedStrategyBuilder::recompute_less() const {
   const std::string otherwise = "blocks= with fewer blocks, or a rule of a plan, keeps more on the device";
   if (!strategy_) return otherwise;
   for (const StrategyKind kind : {StrategyKind::checkpoint_full, StrategyKind::checkpoint_every})
-    if (AdviceTextAndAlternativeStrategy advice = recompute_every(kind, ""); !advice.text.empty()) return advice;
+    if (AdviceTextAndStrategy advice = recompute_every(kind, ""); !advice.text.empty()) return advice;
   return change(
       StrategyParameterId::save, [](const auto& part) { return part.text(StrategyParameterId::save) + "+matmul-all"; },
       otherwise);
 }
 
-AdviceTextAndAlternativeStrategy SuggestedStrategyBuilder::offload_head() const {
+AdviceTextAndStrategy SuggestedStrategyBuilder::offload_head() const {
   const std::string otherwise = "a smaller --batch or --seq";
   const auto value = [](const StrategyPart& part) {
     // Activations outside of blocks belong to a part for all blocks.
     return part.blocks().all() ? "move" : part.text(StrategyParameterId::head);
   };
-  return offloads() ? change(StrategyParameterId::head, value, otherwise) : AdviceTextAndAlternativeStrategy(otherwise);
+  return offloads() ? change(StrategyParameterId::head, value, otherwise) : AdviceTextAndStrategy(otherwise);
 }
 
 }  // namespace memtune::findings

@@ -10,11 +10,11 @@
 
 namespace memtune::findings {
 
-struct AdviceTextAndAlternativeStrategy {
-  AdviceTextAndAlternativeStrategy(std::string text)
-      : text(std::move(text)) {}  // NOLINT(google-explicit-constructor): most is text alone
-  AdviceTextAndAlternativeStrategy(const char* text) : text(text) {}  // NOLINT(google-explicit-constructor)
-  AdviceTextAndAlternativeStrategy(std::string text, const plan::Strategy& alternative_strategy)
+struct AdviceTextAndStrategy {
+  // Most advice is text alone.
+  AdviceTextAndStrategy(std::string text) : text(std::move(text)) {}  // NOLINT(google-explicit-constructor)
+  AdviceTextAndStrategy(const char* text) : text(text) {}             // NOLINT(google-explicit-constructor)
+  AdviceTextAndStrategy(std::string text, const plan::Strategy& alternative_strategy)
       : text(std::move(text)), alternative_strategy(to_string(alternative_strategy)) {}
 
   std::string text;                  // "fraction=1 -> fraction=0.6"
@@ -27,25 +27,24 @@ class SuggestedStrategyBuilder {
   // model; 0: unknown.
   SuggestedStrategyBuilder(const std::string& name, const plan::Plan* plan, int blocks = 0);
 
-  AdviceTextAndAlternativeStrategy deeper_prefetch() const;  // "prefetch=1GiB -> prefetch=2GiB"
-  AdviceTextAndAlternativeStrategy larger_stash() const;     // more sources that may wait for their copies out
-  AdviceTextAndAlternativeStrategy offload_less(
-      double share) const;  // "fraction=1 -> fraction=0.6": `share` of what is offloaded now
-  AdviceTextAndAlternativeStrategy keep_small(int64_t bytes) const;  // "min=1MiB -> min=4MiB": smaller activations stay
-  AdviceTextAndAlternativeStrategy pinned() const;
-  AdviceTextAndAlternativeStrategy keep_last() const;       // "keep_last=0 -> keep_last=1"
-  AdviceTextAndAlternativeStrategy recompute_less() const;  // "checkpoint:full -> checkpoint:every=2"
-  AdviceTextAndAlternativeStrategy offload_head() const;    // "head=keep -> head=move"
-  bool offloads() const;  // the strategy has a part with parameters that schedule copies
+  AdviceTextAndStrategy deeper_prefetch() const;           // "prefetch=1GiB -> prefetch=2GiB"
+  AdviceTextAndStrategy larger_stash() const;              // more sources that may wait for their copies out
+  AdviceTextAndStrategy offload_less(double share) const;  // "fraction=1 -> fraction=0.6": `share` of what is offloaded
+  AdviceTextAndStrategy keep_small(int64_t bytes) const;   // "min=1MiB -> min=4MiB": smaller activations stay
+  AdviceTextAndStrategy pinned() const;
+  AdviceTextAndStrategy keep_last() const;       // "keep_last=0 -> keep_last=1"
+  AdviceTextAndStrategy recompute_less() const;  // "checkpoint:full -> checkpoint:every=2"
+  AdviceTextAndStrategy offload_head() const;    // "head=keep -> head=move"
+  bool offloads() const;                         // the strategy has a part with parameters that schedule copies
 
  private:
   using Change = std::function<std::string(const plan::StrategyPart& part)>;
 
   const plan::StrategyPart& offload() const;  // the first such part: all parts copy in the same manner
   // Returns `otherwise` if nothing would change, or if the strategy does not accept it.
-  AdviceTextAndAlternativeStrategy change(plan::StrategyParameterId parameter, const Change& value,
-                                          const std::string& otherwise) const;
-  AdviceTextAndAlternativeStrategy recompute_every(plan::StrategyKind kind, const std::string& otherwise) const;
+  AdviceTextAndStrategy change(plan::StrategyParameterId parameter, const Change& value,
+                               const std::string& otherwise) const;
+  AdviceTextAndStrategy recompute_every(plan::StrategyKind kind, const std::string& otherwise) const;
 
   std::optional<plan::Strategy> strategy_;  // none for a plan
   const plan::Plan* plan_;

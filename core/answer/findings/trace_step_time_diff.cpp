@@ -1,4 +1,4 @@
-#include "core/answer/findings/trace_diff.h"
+#include "core/answer/findings/trace_step_time_diff.h"
 
 #include <algorithm>
 #include <array>
@@ -127,9 +127,9 @@ std::string cause(const RegionTime& a, const RegionTime& b) {
 
 }  // namespace
 
-TraceDiff diff(const trace::Trace& a, const trace::Trace& b) {
+TraceStepTimeDiff diff(const trace::Trace& a, const trace::Trace& b) {
   const Side side_a(a), side_b(b);
-  TraceDiff diff{side_a.aligned(), side_b.aligned(), side_a.step_ms(), side_b.step_ms(), {}};
+  TraceStepTimeDiff diff{side_a.aligned(), side_b.aligned(), side_a.step_ms(), side_b.step_ms(), {}};
   const Times device_a = side_a.device(), device_b = side_b.device();
   for (size_t i = 0; i < device_a.size(); ++i)
     diff.parts.push_back({kDeviceParts[i], false, device_a[i], device_b[i], "", {}, {}});

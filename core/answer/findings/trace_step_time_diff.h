@@ -25,7 +25,7 @@ struct StepPartDiff {
 inline const std::vector<std::string> kDeviceParts = {
     "compute", "copies in exposed", "copies out exposed", "collectives exposed", "waits", "idle"};
 
-struct TraceDiff {
+struct TraceStepTimeDiff {
   trace::TimeInterval a_step, b_step;  // the steps to align: of median length
   double a_ms = 0, b_ms = 0;           // per step, on average
   std::vector<StepPartDiff> parts;     // the largest difference first
@@ -33,7 +33,7 @@ struct TraceDiff {
 
 // Uses regions of the device if a trace has some, else those of the host. Nested regions count once. An empty trace
 // gives empty steps and no regions.
-TraceDiff diff(const trace::Trace& a, const trace::Trace& b);
+TraceStepTimeDiff diff(const trace::Trace& a, const trace::Trace& b);
 
 // "layers.3 backward +1.8 ms: copies in exposed +1.7 ms".
 std::string sentence(const StepPartDiff& part);

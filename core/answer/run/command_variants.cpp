@@ -45,7 +45,7 @@ std::set<std::string> placeholders(const std::vector<CommandVariant>& variants) 
   return names;
 }
 
-void check(const std::vector<CommandVariant>& variants, const std::vector<CommandPlaceholderValues>& axes) {
+void check(const std::vector<CommandVariant>& variants, const std::vector<CommandPlaceholderSweepAxis>& axes) {
   const std::set<std::string> used = placeholders(variants);
   for (size_t i = 0; i < axes.size(); ++i) {
     if (!used.contains(axes[i].name))
@@ -54,15 +54,15 @@ void check(const std::vector<CommandVariant>& variants, const std::vector<Comman
       if (axes[i].name == axes[j].name) throw UsageError("--try " + axes[i].name + " is given twice");
   }
   for (const std::string& name : used)
-    if (name != kFolderPlaceholder && std::ranges::find(axes, name, &CommandPlaceholderValues::name) == axes.end())
+    if (name != kFolderPlaceholder && std::ranges::find(axes, name, &CommandPlaceholderSweepAxis::name) == axes.end())
       throw UsageError("the command has {" + name + "}, and no --try '" + name + "=...' says what that is");
 }
 
 using Values = std::vector<std::pair<std::string, std::string>>;  // name, value
 
-std::vector<Values> combinations(const std::vector<CommandPlaceholderValues>& axes) {
+std::vector<Values> combinations(const std::vector<CommandPlaceholderSweepAxis>& axes) {
   std::vector<Values> all = {{}};
-  for (const CommandPlaceholderValues& axis : axes) {
+  for (const CommandPlaceholderSweepAxis& axis : axes) {
     std::vector<Values> longer;
     for (const Values& before : all)
       for (const std::string& value : axis.values)
@@ -92,7 +92,7 @@ std::string replaced(const std::string& word, const Values& values) {
 }
 
 CommandVariant variant_of(const CommandVariant& of, const Values& values,
-                          const std::vector<CommandPlaceholderValues>& axes) {
+                          const std::vector<CommandPlaceholderSweepAxis>& axes) {
   CommandVariant variant = of;
   std::vector<std::string> parts, training;
   if (!of.name.empty()) parts.push_back(of.name);
@@ -116,9 +116,9 @@ CommandVariant variant_of(const CommandVariant& of, const Values& values,
 
 }  // namespace
 
-CommandPlaceholderValues parse_axis(const std::string& text) {
+CommandPlaceholderSweepAxis parse_axis(const std::string& text) {
   const size_t equals = text.find('=');
-  CommandPlaceholderValues axis{trim(text.substr(0, equals)), {}, false};
+  CommandPlaceholderSweepAxis axis{trim(text.substr(0, equals)), {}, false};
   if (equals == std::string::npos || !is_name(axis.name))
     throw UsageError("--try '" + text + "': write 'name=one;another', where the command has {name}");
   if (text.find_first_of("\n\r") != std::string::npos)
@@ -132,7 +132,7 @@ CommandPlaceholderValues parse_axis(const std::string& text) {
 }
 
 std::vector<CommandVariant> expand(const std::vector<CommandVariant>& variants,
-                                   const std::vector<CommandPlaceholderValues>& axes) {
+                                   const std::vector<CommandPlaceholderSweepAxis>& axes) {
   check(variants, axes);
   std::vector<CommandVariant> all;
   for (const CommandVariant& variant : variants)

@@ -47,19 +47,19 @@ void to_json(nlohmann::json& json, const CommandSweepSettingsAndVariants& sweep)
 void from_json(const nlohmann::json& json, CommandSweepSettingsAndVariants& sweep);
 
 // An axis of --try, "batch=4;8": a placeholder and the values for it.
-struct CommandPlaceholderValues {
+struct CommandPlaceholderSweepAxis {
   std::string name;
   std::vector<std::string> values;
   bool changes_training = false;  // --allow: losses of different values are not compared
 };
-CommandPlaceholderValues parse_axis(const std::string& text);  // throws UsageError
+CommandPlaceholderSweepAxis parse_axis(const std::string& text);  // throws UsageError
 
 // Combines each of `variants` with all combinations of values, the first value of each axis first. "a=1, b=2" is
 // appended to the name. A word that becomes empty is dropped. ${NAME} belongs to the shell and is no placeholder.
 // {folder} needs no axis. Throws UsageError for a placeholder without an axis, an axis without a placeholder, two
 // variants of one name, or too many variants.
 std::vector<CommandVariant> expand(const std::vector<CommandVariant>& variants,
-                                   const std::vector<CommandPlaceholderValues>& axes);
+                                   const std::vector<CommandPlaceholderSweepAxis>& axes);
 
 // True if one of the words contains {NAME}.
 bool has_placeholder(const std::vector<std::string>& command, const std::string& name);

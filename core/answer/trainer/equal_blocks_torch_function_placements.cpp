@@ -14,7 +14,7 @@
 namespace memtune::trainer {
 namespace {
 
-using plan::OpActivationPlacements;
+using plan::OneOpActivationPlacements;
 using plan::ProgramOpFacts;
 using plan::TensorPlacement;
 
@@ -51,7 +51,7 @@ class Reader {
       : facts_(facts),
         measured_(std::ranges::any_of(facts.ops, [](const ProgramOpFacts& op) { return !op.output_bytes.empty(); })),
         placed_(facts.ops.size()) {
-    for (const OpActivationPlacements& placement : plan.placements) {
+    for (const OneOpActivationPlacements& placement : plan.placements) {
       plan::check_placement(placement, facts);
       placed_.at(placement.op) = &placement;
     }
@@ -88,7 +88,7 @@ class Reader {
 
  private:
   TorchFunctionResultAndSavePlacements places(size_t i) const {
-    const OpActivationPlacements* placement = placed_[i];
+    const OneOpActivationPlacements* placement = placed_[i];
     if (!placement) return {};
     const size_t output = first_output(facts_.ops[i]);
     const TensorPlacement result =
@@ -182,7 +182,7 @@ class Reader {
 
   const plan::ProgramFacts& facts_;
   const bool measured_;
-  std::vector<const OpActivationPlacements*> placed_;
+  std::vector<const OneOpActivationPlacements*> placed_;
   std::vector<PlacementsByFunction> by_block_;
   std::vector<int64_t> moved_;
   std::map<std::string, int> seen_;

@@ -30,7 +30,7 @@ constexpr BatchStep kBatchSteps[] = {{"batch-x2", 2, 1}, {"batch-x4", 4, 1}, {"b
 class SpaceMaker {
  public:
   SpaceMaker(const TrainerProfile& profile, const EditableUserTrainerSettings& own,
-             const TrainerConfigVariantOptions& settings, const std::map<std::string, std::string>& releases)
+             const TrainerConfigVariantGenerationOptions& settings, const std::map<std::string, std::string>& releases)
       : profile_(profile), own_(own), settings_(settings), releases_(releases), dialect_(profile, own, releases) {}
 
   TrainerConfigVariants make() {
@@ -140,7 +140,7 @@ class SpaceMaker {
 
   const TrainerProfile& profile_;
   const EditableUserTrainerSettings& own_;
-  const TrainerConfigVariantOptions& settings_;
+  const TrainerConfigVariantGenerationOptions& settings_;
   const std::map<std::string, std::string>& releases_;
   const StrategyConfigTranslator dialect_;
   std::map<std::string, Changes> choices_;    // by name
@@ -158,7 +158,7 @@ void require_variants(const std::string& trainer) {
 }
 
 TrainerConfigVariants make_space(const std::string& trainer, const std::string& own_text, const std::string& own_name,
-                                 const TrainerConfigVariantOptions& settings) {
+                                 const TrainerConfigVariantGenerationOptions& settings) {
   require_variants(trainer);
   TrainerProfile profile = read_space_profile(trainer);
   if (own_name.empty()) choose_arguments(profile, settings.command);

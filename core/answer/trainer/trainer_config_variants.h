@@ -26,7 +26,7 @@ struct TrainerConfigVariants {
   std::vector<SkippedTrainerConfigVariant> skipped;  // not run, with the reason: excluded, no effect, equal to another
 };
 
-struct TrainerConfigVariantOptions {
+struct TrainerConfigVariantGenerationOptions {
   bool optimizer = false;  // allows other optimizers, which change training
   // The user's command. Settings among its words take precedence over the config, so variants do not change them.
   std::vector<std::string> command = {};
@@ -41,6 +41,6 @@ void require_variants(const std::string& trainer);
 // arguments. Throws a one-line UsageError for an unknown trainer (with the nearest), an unreadable config, or a key of
 // the wrong kind.
 TrainerConfigVariants make_space(const std::string& trainer, const std::string& own_text, const std::string& own_name,
-                                 const TrainerConfigVariantOptions& settings);
+                                 const TrainerConfigVariantGenerationOptions& settings);
 
 }  // namespace memtune::trainer

@@ -10,16 +10,16 @@
 
 namespace memtune::device {
 
-class ComputeStreamLapTimer {
+class ComputeStreamScopeTimeAccumulator {
  public:
-  explicit ComputeStreamLapTimer(Device& device) : device_(device) {}
+  explicit ComputeStreamScopeTimeAccumulator(Device& device) : device_(device) {}
 
   void enable() { on_ = true; }
   void clear() { laps_.clear(); }
 
   class Lap {
    public:
-    explicit Lap(ComputeStreamLapTimer& watch) : watch_(watch) {
+    explicit Lap(ComputeStreamScopeTimeAccumulator& watch) : watch_(watch) {
       if (watch_.on_) start_ = watch_.device_.record_timed(StreamKind::compute);
     }
     ~Lap() {
@@ -32,7 +32,7 @@ class ComputeStreamLapTimer {
     Lap& operator=(const Lap&) = delete;
 
    private:
-    ComputeStreamLapTimer& watch_;
+    ComputeStreamScopeTimeAccumulator& watch_;
     EventPtr start_;
   };
 

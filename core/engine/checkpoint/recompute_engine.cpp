@@ -122,7 +122,7 @@ void RecomputeEngine::rerun(RecordedOp& instance, const SavedStorage* wanted) {
       autocast.emplace(device_.type(), instance.autocast);
     GeneratorScope generator(instance.generator, instance.generator_state);
     autograd::SavedTensorHooksScope hooks(captures ? &capture : nullptr);
-    device::ComputeStreamLapTimer::Lap lap(timer_);
+    device::ComputeStreamScopeTimeAccumulator::Lap lap(timer_);
     using trace::ActivationOpOutputKey;
     trace::RecomputeRecordScope recording(
         recorder_, wanted ? wanted->key() : ActivationOpOutputKey{instance.op->id, kPrivateSave});

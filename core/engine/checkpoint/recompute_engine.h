@@ -17,7 +17,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/base/device/compute_stream_lap_timer.h"
+#include "core/base/device/compute_stream_scope_time_accumulator.h"
 #include "core/base/device/torch/torch_device.h"
 #include "core/engine/checkpoint/recorded_op.h"
 #include "core/model/program/sharded_parameter_gather_hooks.h"
@@ -55,9 +55,9 @@ class RecomputeEngine {
 
   void set_recorder(trace::ActivationEventRecorder* recorder) { recorder_ = recorder; }
   int64_t reruns() const { return reruns_; }
-  int64_t recomputed_bytes() const { return recomputed_bytes_; }     // of values with a consumer; never reset
-  std::chrono::nanoseconds host_time() const { return host_time_; }  // of the ops themselves; never reset
-  device::ComputeStreamLapTimer& timer() { return timer_; }          // device time of the recomputed ops
+  int64_t recomputed_bytes() const { return recomputed_bytes_; }         // of values with a consumer; never reset
+  std::chrono::nanoseconds host_time() const { return host_time_; }      // of the ops themselves; never reset
+  device::ComputeStreamScopeTimeAccumulator& timer() { return timer_; }  // device time of the recomputed ops
 
  private:
   void run(RecordedOp& instance, const autograd::SavedStorage* wanted);
@@ -77,7 +77,7 @@ class RecomputeEngine {
   int block_ = -1;
   // temporary values, by block that is being recomputed
   std::map<int, std::unordered_map<const autograd::SavedStorage*, at::Storage>> passed_;
-  device::ComputeStreamLapTimer timer_;
+  device::ComputeStreamScopeTimeAccumulator timer_;
   trace::ActivationEventRecorder* recorder_ = nullptr;
   program::ShardedParameterGatherHooks* parameters_ = nullptr;
   int64_t reruns_ = 0, recomputed_bytes_ = 0;

@@ -67,7 +67,9 @@ void DirectOrBufferedIoFile::forget(const IoSubmission& transfer) const {
 
 std::unique_ptr<AsyncFileIo> DirectOrBufferedIoFile::start_io(int depth, IoBackend backend) const {
   auto io = system_.start_io(descriptor(), depth, backend);
-  if (!io) throw DiskError("io_uring is refused here (an old kernel, or a container's rules); use threads instead");
+  if (!io)
+    throw DiskOrFileSystemError(
+        "io_uring is refused here (an old kernel, or a container's rules); use threads instead");
   return io;
 }
 

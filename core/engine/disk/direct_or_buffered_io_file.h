@@ -30,7 +30,7 @@ class DirectOrBufferedIoFile {
   // I/O.
   void forget(const IoSubmission& transfer) const;
 
-  // Throws DiskError if `backend` is refused.
+  // Throws DiskOrFileSystemError if `backend` is refused.
   std::unique_ptr<AsyncFileIo> start_io(int depth, IoBackend backend) const;
   // "io_uring, direct": for people.
   virtual std::string describe(const AsyncFileIo& io) const;

@@ -8,8 +8,8 @@
 //
 // Requests return at once. They start in the order of the calls, several run at a time. Reads and writes are
 // independent, but a read waits for the write of its block. A failure is final: wait() of that request throws, and so
-// does every later call, with the same DiskFullError, DiskError or DiskDataCorruptionError (or what `before` threw).
-// Thread: any.
+// does every later call, with the same DiskFullError, DiskOrFileSystemError or DiskDataCorruptionError (or what
+// `before` threw). Thread: any.
 #pragma once
 
 #include <atomic>

@@ -128,7 +128,7 @@ std::exception_ptr ScratchFile::failure(int error, const std::string& doing) con
     return std::make_exception_ptr(
         DiskFullError(what + "; free some, name a larger disk with --scratch, or lower --disk-budget"));
   return std::make_exception_ptr(
-      DiskError(what + "; see the kernel's log for the disk, or name another with --scratch"));
+      DiskOrFileSystemError(what + "; see the kernel's log for the disk, or name another with --scratch"));
 }
 
 }  // namespace memtune::disk

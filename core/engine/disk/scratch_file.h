@@ -17,7 +17,7 @@ class ScratchFile final : public DirectOrBufferedIoFile {
   int descriptor() const override { return file_.get(); }
   // "io_uring, direct, unnamed": for people.
   std::string describe(const AsyncFileIo& io) const override;
-  // A DiskFullError or a DiskError.
+  // A DiskFullError or a DiskOrFileSystemError.
   std::exception_ptr failure(int error, const std::string& doing) const override;
 
  private:

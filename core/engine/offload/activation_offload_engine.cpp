@@ -118,7 +118,7 @@ device::EventPtr ActivationOffloadEngine::enqueue(const CopyBatch& batch, const 
 }
 
 void ActivationOffloadEngine::compute_waits(const device::EventPtr& event) {
-  device::ComputeStreamLapTimer::Lap lap(waits_);
+  device::ComputeStreamScopeTimeAccumulator::Lap lap(waits_);
   device_.wait(StreamKind::compute, event);
 }
 

@@ -1,5 +1,5 @@
-// Offloads values to host memory and reloads them on side streams. ActivationTransferScheduler decides when; this class
-// allocates, copies and waits.
+// Offloads values to host memory and reloads them on side streams. OnlineActivationTransferScheduler decides when; this
+// class allocates, copies and waits.
 //
 // Events order the copies. The host thread waits only where the host tier does. (On the CPU device the calling thread
 // is the compute stream, so waiting for an event blocks.)
@@ -14,13 +14,13 @@
 #include <span>
 #include <vector>
 
-#include "core/base/device/compute_stream_lap_timer.h"
+#include "core/base/device/compute_stream_scope_time_accumulator.h"
 #include "core/base/device/device.h"
 #include "core/engine/autograd/saved_storage.h"
 #include "core/engine/offload/offload_round_trip.h"
 #include "core/engine/tier/disk_spilling_activation_host_tier.h"
-#include "core/plan/schedule/activation_transfer_scheduler.h"
 #include "core/plan/schedule/learned_memory_headroom_timeline.h"
+#include "core/plan/schedule/online_activation_transfer_scheduler.h"
 #include "core/plan/strategy/plan.h"
 #include "core/record/trace/activation_event_recorder.h"
 
@@ -42,7 +42,7 @@ class ActivationOffloadEngine final : private schedule::ActivationTransferBacken
   // for the copy. Values that are too small are kept on the device. `op`: the op that saves the value; used by some
   // compatibility flags.
   void start_offload(autograd::SavedStorage& value, int op = -1);
-  // See ActivationTransferScheduler.
+  // See OnlineActivationTransferScheduler.
   void count_save() { schedule_.count_save(); }
   void count_checkpoint_input() { schedule_.count_checkpoint_input(); }
   void end_block() { schedule_.end_block(); }
@@ -64,7 +64,9 @@ class ActivationOffloadEngine final : private schedule::ActivationTransferBacken
   };
   const Counters& counters() const { return counters_; }
   int64_t prefetched_bytes() const { return schedule_.prefetched_bytes(); }
-  device::ComputeStreamLapTimer& waits() { return waits_; }  // time that the compute stream waits for copies
+  device::ComputeStreamScopeTimeAccumulator& waits() {
+    return waits_;
+  }  // time that the compute stream waits for copies
 
  private:
   friend class OffloadRoundTrip;
@@ -94,10 +96,10 @@ class ActivationOffloadEngine final : private schedule::ActivationTransferBacken
   const device::StreamKind out_, in_;
   tier::DiskSpillingActivationHostTier& tier_;
   schedule::LearnedMemoryHeadroomTimeline learned_;
-  schedule::ActivationTransferScheduler schedule_;
+  schedule::OnlineActivationTransferScheduler schedule_;
   device::EventPtr seen_done_;  // last event seen done; transfers of a batch share one
   Counters counters_;
-  device::ComputeStreamLapTimer waits_;
+  device::ComputeStreamScopeTimeAccumulator waits_;
 };
 
 }  // namespace memtune::offload

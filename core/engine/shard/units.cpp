@@ -11,8 +11,8 @@
 namespace memtune::shard {
 namespace {
 
+using program::InterpreterInstructionKind;
 using program::Op;
-using program::Opcode;
 using program::ProgramOrControlFlowBody;
 using program::Slot;
 
@@ -36,7 +36,8 @@ class Readers {
     for (const Op& op : body.ops) {
       const plan::ProgramOpFacts& fact = facts_.ops[op.id];
       if (fact.block >= 0) block_ = fact.block;
-      if (op.kind == Opcode::get_attribute && op.object) held_[op.outputs[0]] = op.object->getAttr(op.attribute);
+      if (op.kind == InterpreterInstructionKind::get_attribute && op.object)
+        held_[op.outputs[0]] = op.object->getAttr(op.attribute);
       for (const Slot slot : op.inputs)
         if (!left_out.contains(&op)) read(slot, fact);
       for (const ProgramOrControlFlowBody& inner : op.bodies) look(inner, left_out);

@@ -83,8 +83,8 @@ class ActivationPlanExecutor final : public program::OpObserver,
   void start_recording() { tier_.start_recording(); }
   std::vector<tier::DiskSpillingActivationHostTier::Io> stop_recording() { return tier_.stop_recording(); }
   // null: everything is kept
-  const plan::OpActivationPlacements* placement(int op) const { return ops_[op].placement; }
-  // True if a tensor saved from this value was offloaded on its own (OpActivationPlacements::saves) while tracing.
+  const plan::OneOpActivationPlacements* placement(int op) const { return ops_[op].placement; }
+  // True if a tensor saved from this value was offloaded on its own (OneOpActivationPlacements::saves) while tracing.
   bool offloaded_save(const trace::ActivationOpOutputKey& key) const { return saves_.offloaded(key); }
   std::vector<DeviceMemoryHeldByOpKind> largest_holders(size_t most) const {
     return step::largest_holders(values(), facts_, most);

@@ -12,7 +12,7 @@ std::vector<OpPlan> plan_ops(const plan::ProgramFacts& facts, const plan::Plan& 
   std::vector<OpPlan> ops;
   for (const plan::ProgramOpFacts& fact : facts.ops)
     ops.push_back({.block = fact.block, .after_blocks = fact.after_blocks});
-  for (const plan::OpActivationPlacements& placement : plan.placements) {
+  for (const plan::OneOpActivationPlacements& placement : plan.placements) {
     plan::check_placement(placement, facts);
     OpPlan& op = ops[placement.op];
     op.placement = &placement;

@@ -9,7 +9,7 @@
 namespace memtune::step {
 
 struct OpPlan {
-  const plan::OpActivationPlacements* placement = nullptr;  // null: everything is kept
+  const plan::OneOpActivationPlacements* placement = nullptr;  // null: everything is kept
   int block = -1;
   bool after_blocks = false;
   bool recomputes = false;  // some of its values are recomputed, so it must be recorded

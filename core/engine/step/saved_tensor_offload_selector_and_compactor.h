@@ -1,5 +1,5 @@
-// Offloads saved tensors one by one, as autograd saves them (OpActivationPlacements::saves). Other engines do this with
-// saved-tensor hooks: if k ops save a value, it is copied k times, each time only the saved view. Flags in
+// Offloads saved tensors one by one, as autograd saves them (OneOpActivationPlacements::saves). Other engines do this
+// with saved-tensor hooks: if k ops save a value, it is copied k times, each time only the saved view. Flags in
 // core/plan/strategy/plan.h select the tensors that stay and those that share a copy.
 #pragma once
 

@@ -38,7 +38,7 @@ class SavedTensorPackingDecider {
   // The running op has returned: decides what was left open.
   void end_op();
 
-  // True if a tensor saved from this value was offloaded on its own (OpActivationPlacements::saves) while tracing.
+  // True if a tensor saved from this value was offloaded on its own (OneOpActivationPlacements::saves) while tracing.
   bool offloaded(const trace::ActivationOpOutputKey& key) const { return offloaded_.contains({key.op, key.output}); }
 
  private:

@@ -43,7 +43,7 @@ class DiskSpillingActivationHostTier final : private schedule::DiskSpillingHostC
 
   // Returns a piece with room in host memory. Wait for lease.free_after() before you write there, then call stored().
   // `out_done`: the event after which the bytes are complete. Throws OutOfHostMemoryError if budget or system has no
-  // room, DiskFullError and DiskError from the store.
+  // room, DiskFullError and DiskOrFileSystemError from the store.
   HostTierPiecePtr put(int64_t bytes, bool may_spill);
   void stored(const HostTierPiecePtr& piece, device::EventPtr out_done);
 

@@ -80,7 +80,7 @@ class Trial {
       fail(TrialOutcome::host_oom, OutOfHostMemoryError("out of host memory; " + memory_limit()));
     } catch (const DiskFullError& error) {
       fail(TrialOutcome::disk_full, error);
-    } catch (const DiskError& error) {
+    } catch (const DiskOrFileSystemError& error) {
       fail(TrialOutcome::disk_error, error);
     } catch (const DiskDataCorruptionError& error) {
       fail(TrialOutcome::corrupt, error);

@@ -54,7 +54,7 @@ class Walk {
       return std::find(op.outputs.begin(), op.outputs.end(), result) != op.outputs.end();
     });
     if (found == ops.end()) refuse("no op at the program's end computes them");
-    if (found->kind != program::Opcode::call) refuse("they come out of a " + found->name);
+    if (found->kind != program::InterpreterInstructionKind::call) refuse("they come out of a " + found->name);
     if (uses(program_.body, result) > 0) refuse("what " + named(*found) + " makes has other uses");
     Op op = std::move(*found);
     ops.erase(found);

@@ -6,8 +6,8 @@
 namespace memtune::frontend {
 namespace {
 
+using program::InterpreterInstructionKind;
 using program::Op;
-using program::Opcode;
 using program::ProgramOrControlFlowBody;
 using program::Slot;
 
@@ -41,7 +41,8 @@ class Content {
       const bool inner = std::any_of(op.bodies.begin(), op.bodies.end(), [this](const ProgramOrControlFlowBody& part) {
         return std::any_of(part.outputs.begin(), part.outputs.end(), [this](Slot slot) { return has_content(slot); });
       });
-      if ((reads && !shape_alone(op)) || inner || op.random || op.kind == Opcode::get_attribute) add(op);
+      if ((reads && !shape_alone(op)) || inner || op.random || op.kind == InterpreterInstructionKind::get_attribute)
+        add(op);
     }
   }
 

@@ -8,8 +8,8 @@
 namespace memtune::frontend {
 namespace {
 
+using program::InterpreterInstructionKind;
 using program::Op;
-using program::Opcode;
 using program::Program;
 using program::ProgramOrControlFlowBody;
 using program::Slot;
@@ -37,10 +37,11 @@ class Finder {
   void visit(const ProgramOrControlFlowBody& body) {
     for (const Op& op : body.ops) {
       if (found_) return;
-      if (op.kind == Opcode::get_attribute && op.object) note_weight(op.outputs[0], op.object->getAttr(op.attribute));
-      if (op.kind == Opcode::call && !op.inputs.empty()) visit_call(op);
+      if (op.kind == InterpreterInstructionKind::get_attribute && op.object)
+        note_weight(op.outputs[0], op.object->getAttr(op.attribute));
+      if (op.kind == InterpreterInstructionKind::call && !op.inputs.empty()) visit_call(op);
       for (const ProgramOrControlFlowBody& inner : op.bodies) visit(inner);
-      if (op.kind == Opcode::branch) visit_results(op);
+      if (op.kind == InterpreterInstructionKind::branch) visit_results(op);
     }
   }
 

@@ -166,7 +166,7 @@ class Numbers {
                                                  "aten::to",  "aten::clone", "aten::squeeze", "aten::add_"};
     for (const Op& op : body.ops) {
       for (const program::ProgramOrControlFlowBody& inner : op.bodies) visit(inner);
-      if (op.kind == program::Opcode::branch) visit_results(op);
+      if (op.kind == program::InterpreterInstructionKind::branch) visit_results(op);
       if (op.outputs.size() != 1) continue;
       const bool reduces = op.name.ends_with("_loss") || op.name == "aten::binary_cross_entropy" ||
                            op.name == "aten::binary_cross_entropy_with_logits" ||

@@ -7,8 +7,8 @@
 
 namespace memtune::frontend {
 
+using program::InterpreterInstructionKind;
 using program::Op;
-using program::Opcode;
 using program::ProgramOrControlFlowBody;
 using program::Slot;
 
@@ -63,7 +63,7 @@ Value ProgramEmitter::buffer(const std::string& name, const at::Tensor& tensor) 
   return constant(tensor);
 }
 
-Op ProgramEmitter::start(Opcode kind, const char* name, const Values& inputs) const {
+Op ProgramEmitter::start(InterpreterInstructionKind kind, const char* name, const Values& inputs) const {
   Op op;
   op.kind = kind;
   op.name = name;
@@ -100,7 +100,7 @@ Values ProgramEmitter::op(const char* name, const char* overload, std::vector<Va
 }
 
 Values ProgramEmitter::call(const ResolvedOperator& callee, const Values& inputs, size_t outputs) {
-  Op op = start(Opcode::call, callee.name.c_str(), inputs);
+  Op op = start(InterpreterInstructionKind::call, callee.name.c_str(), inputs);
   op.run = callee.run;
   if (callee.schema) {
     op.handle = c10::Dispatcher::singleton().findSchema(callee.schema->operator_name());
@@ -110,82 +110,86 @@ Values ProgramEmitter::call(const ResolvedOperator& callee, const Values& inputs
 }
 
 Value ProgramEmitter::list(const c10::TypePtr& type, const Values& elements) {
-  Op op = start(Opcode::list, "prim::ListConstruct", elements);
+  Op op = start(InterpreterInstructionKind::list, "prim::ListConstruct", elements);
   op.type = type;
   return finish(std::move(op));
 }
 
 Value ProgramEmitter::dict(const c10::TypePtr& type, const Values& keys_and_values) {
-  Op op = start(Opcode::dict, "prim::DictConstruct", keys_and_values);
+  Op op = start(InterpreterInstructionKind::dict, "prim::DictConstruct", keys_and_values);
   op.type = type;
   return finish(std::move(op));
 }
 
 Value ProgramEmitter::tuple(const Values& elements) {
-  return finish(start(Opcode::tuple, "prim::TupleConstruct", elements));
+  return finish(start(InterpreterInstructionKind::tuple, "prim::TupleConstruct", elements));
 }
 
 Values ProgramEmitter::unpack_list(Value list, size_t count) {
-  return finish(start(Opcode::list_unpack, "prim::ListUnpack", {list}), count);
+  return finish(start(InterpreterInstructionKind::list_unpack, "prim::ListUnpack", {list}), count);
 }
 
 Values ProgramEmitter::unpack_tuple(Value tuple, size_t count) {
-  return finish(start(Opcode::tuple_unpack, "prim::TupleUnpack", {tuple}), count);
+  return finish(start(InterpreterInstructionKind::tuple_unpack, "prim::TupleUnpack", {tuple}), count);
 }
 
 Value ProgramEmitter::tuple_element(Value tuple, int64_t index) {
-  Op op = start(Opcode::tuple_index, "prim::TupleIndex", {tuple});
+  Op op = start(InterpreterInstructionKind::tuple_index, "prim::TupleIndex", {tuple});
   op.index = index;
   return finish(std::move(op));
 }
 
 Value ProgramEmitter::attribute(const ObjectPtr& object, const std::string& name) {
-  Op op = start(Opcode::get_attribute, "prim::GetAttr", {});
+  Op op = start(InterpreterInstructionKind::get_attribute, "prim::GetAttr", {});
   op.object = object;
   op.attribute = name;
   return finish(std::move(op));
 }
 
 Value ProgramEmitter::attribute(Value object, const std::string& name) {
-  Op op = start(Opcode::get_attribute, "prim::GetAttr", {object});
+  Op op = start(InterpreterInstructionKind::get_attribute, "prim::GetAttr", {object});
   op.attribute = name;
   return finish(std::move(op));
 }
 
 void ProgramEmitter::set_attribute(const ObjectPtr& object, const std::string& name, Value value) {
-  Op op = start(Opcode::set_attribute, "prim::SetAttr", {value});
+  Op op = start(InterpreterInstructionKind::set_attribute, "prim::SetAttr", {value});
   op.object = object;
   op.attribute = name;
   finish(std::move(op), 0);
 }
 
 void ProgramEmitter::set_attribute(Value object, const std::string& name, Value value) {
-  Op op = start(Opcode::set_attribute, "prim::SetAttr", {object, value});
+  Op op = start(InterpreterInstructionKind::set_attribute, "prim::SetAttr", {object, value});
   op.attribute = name;
   finish(std::move(op), 0);
 }
 
 Value ProgramEmitter::create_object(const c10::TypePtr& type) {
-  Op op = start(Opcode::create_object, "prim::CreateObject", {});
+  Op op = start(InterpreterInstructionKind::create_object, "prim::CreateObject", {});
   op.type = type;
   return finish(std::move(op));
 }
 
 Value ProgramEmitter::is_instance(Value value, const std::vector<c10::TypePtr>& types) {
-  Op op = start(Opcode::is_instance, "prim::isinstance", {value});
+  Op op = start(InterpreterInstructionKind::is_instance, "prim::isinstance", {value});
   op.types = types;
   return finish(std::move(op));
 }
 
-Value ProgramEmitter::uninitialized() { return finish(start(Opcode::uninitialized, "prim::Uninitialized", {})); }
-
-void ProgramEmitter::enter_grad_mode(Value on) { finish(start(Opcode::enter_grad_mode, "prim::Enter", {on}), 0); }
-
-void ProgramEmitter::enter_autocast(Value device, Value on, Value dtype, Value cached) {
-  finish(start(Opcode::enter_autocast, "prim::Enter", {device, on, dtype, cached}), 0);
+Value ProgramEmitter::uninitialized() {
+  return finish(start(InterpreterInstructionKind::uninitialized, "prim::Uninitialized", {}));
 }
 
-void ProgramEmitter::leave() { finish(start(Opcode::leave, "prim::Exit", {}), 0); }
+void ProgramEmitter::enter_grad_mode(Value on) {
+  finish(start(InterpreterInstructionKind::enter_grad_mode, "prim::Enter", {on}), 0);
+}
+
+void ProgramEmitter::enter_autocast(Value device, Value on, Value dtype, Value cached) {
+  finish(start(InterpreterInstructionKind::enter_autocast, "prim::Enter", {device, on, dtype, cached}), 0);
+}
+
+void ProgramEmitter::leave() { finish(start(InterpreterInstructionKind::leave, "prim::Exit", {}), 0); }
 
 ProgramOrControlFlowBody ProgramEmitter::body(const std::function<Values(Values)>& write, size_t inputs) {
   ProgramOrControlFlowBody inner;
@@ -202,7 +206,7 @@ ProgramOrControlFlowBody ProgramEmitter::body(const std::function<Values(Values)
 
 Values ProgramEmitter::branch(Value condition, const std::function<Values()>& then,
                               const std::function<Values()>& otherwise) {
-  Op op = start(Opcode::branch, "prim::If", {condition});
+  Op op = start(InterpreterInstructionKind::branch, "prim::If", {condition});
   for (const auto* write : {&then, &otherwise}) op.bodies.push_back(body([&](const Values&) { return (*write)(); }, 0));
   const size_t outputs = op.bodies[0].outputs.size();
   return finish(std::move(op), outputs);
@@ -212,7 +216,7 @@ Values ProgramEmitter::loop(Value most, Value condition, const Values& carried,
                             const std::function<Values(Values)>& write) {
   Values inputs = {most, condition};
   inputs.insert(inputs.end(), carried.begin(), carried.end());
-  Op op = start(Opcode::loop, "prim::Loop", inputs);
+  Op op = start(InterpreterInstructionKind::loop, "prim::Loop", inputs);
   op.bodies.push_back(body(write, carried.size() + 1));
   return finish(std::move(op), carried.size());
 }

@@ -134,7 +134,7 @@ class ProgramEmitter {
   void answer(program::OutputTree answer) { program_.answer = std::move(answer); }
 
  private:
-  program::Op start(program::Opcode kind, const char* name, const Values& inputs) const;
+  program::Op start(program::InterpreterInstructionKind kind, const char* name, const Values& inputs) const;
   Values finish(program::Op op, size_t outputs);
   Value finish(program::Op op) { return finish(std::move(op), 1)[0]; }
   program::ProgramOrControlFlowBody body(const std::function<Values(Values)>& write, size_t inputs);

@@ -100,7 +100,7 @@ class BlockFinder {
       : program_(program), operators_(program.regions.size()), arithmetic_(program.regions.size()) {
     const std::unordered_set<const Op*> without_gradients = ops_without_gradients(program);
     visit_ops(program.body, [&](const Op& op) {
-      if (op.kind != Opcode::call || without_gradients.contains(&op)) return;
+      if (op.kind != InterpreterInstructionKind::call || without_gradients.contains(&op)) return;
       for (int region = op.region; region >= 0; region = parent(region)) {
         ++operators_[region];
         arithmetic_[region] += is_arithmetic(op.op_class);

@@ -13,8 +13,9 @@ class Tables {
  private:
   void look(const ProgramOrControlFlowBody& body) {
     for (const Op& op : body.ops) {
-      if (op.kind == Opcode::get_attribute && op.object) held_[op.outputs[0]] = op.object->getAttr(op.attribute);
-      if (op.kind == Opcode::call && op.name == "aten::embedding") add(op.inputs[0]);
+      if (op.kind == InterpreterInstructionKind::get_attribute && op.object)
+        held_[op.outputs[0]] = op.object->getAttr(op.attribute);
+      if (op.kind == InterpreterInstructionKind::call && op.name == "aten::embedding") add(op.inputs[0]);
       for (const ProgramOrControlFlowBody& inner : op.bodies) look(inner);
     }
   }

@@ -61,11 +61,11 @@ class FactsBuilder {
 
   // Values that may share memory get one number: through views, in-place ops, containers, branches and loops.
   void own(const Op& op, plan::ProgramOpFacts& fact) {
-    bool packs = op.kind != Opcode::call && op.kind != Opcode::get_attribute;
+    bool packs = op.kind != InterpreterInstructionKind::call && op.kind != InterpreterInstructionKind::get_attribute;
     bool aliases = packs || op.returns_alias;
     fact.view = aliases && !fact.in_place;
     for (Slot output : op.outputs) {
-      if (op.kind == Opcode::get_attribute) continue;  // a parameter or buffer has no owner
+      if (op.kind == InterpreterInstructionKind::get_attribute) continue;  // a parameter or buffer has no owner
       facts_.owner[output] = op.id;
       for (size_t i = 0; i < op.inputs.size(); ++i)
         if (!program_.is_constant[op.inputs[i]] &&
@@ -76,7 +76,7 @@ class FactsBuilder {
   }
 
   void own_body(const Op& op, const ProgramOrControlFlowBody& body) {
-    bool is_loop = op.kind == Opcode::loop;
+    bool is_loop = op.kind == InterpreterInstructionKind::loop;
     for (size_t i = 1; is_loop && i < body.inputs.size(); ++i) pass(op.inputs[i + 1], body.inputs[i]);
     for (const Op& inner : body.ops) add(inner);
     for (size_t i = 0; i < op.outputs.size(); ++i) unite(body.outputs[i + (is_loop ? 1 : 0)], op.outputs[i]);

@@ -12,10 +12,10 @@ class Scopes {
   void visit(const ProgramOrControlFlowBody& body, bool gradients) {
     std::vector<bool> scopes = {gradients};
     for (const Op& op : body.ops) {
-      if (op.kind == Opcode::enter_grad_mode) scopes.push_back(is_on(op));
-      if (op.kind == Opcode::enter_autocast) scopes.push_back(scopes.back());
+      if (op.kind == InterpreterInstructionKind::enter_grad_mode) scopes.push_back(is_on(op));
+      if (op.kind == InterpreterInstructionKind::enter_autocast) scopes.push_back(scopes.back());
       if (!scopes.back()) without_.insert(&op);
-      if (op.kind == Opcode::leave) scopes.pop_back();
+      if (op.kind == InterpreterInstructionKind::leave) scopes.pop_back();
       for (const ProgramOrControlFlowBody& inner : op.bodies) visit(inner, scopes.back());
     }
   }

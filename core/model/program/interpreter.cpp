@@ -59,9 +59,9 @@ void Interpreter::take_inputs(const Op& op) {
 
 void Interpreter::run_op(const Op& op) {
   running_ = &op;
-  if (op.kind == Opcode::branch) {
+  if (op.kind == InterpreterInstructionKind::branch) {
     run_branch(op);
-  } else if (op.kind == Opcode::loop) {
+  } else if (op.kind == InterpreterInstructionKind::loop) {
     run_loop(op);
   } else {
     take_inputs(op);
@@ -163,26 +163,29 @@ void Interpreter::call(const Op& op) {
     stack_.push_back(std::move(value));
   };
   switch (op.kind) {
-    case Opcode::get_attribute: return answer((op.object ? op.object : stack_[0].toObject())->getAttr(op.attribute));
-    case Opcode::set_attribute: {
+    case InterpreterInstructionKind::get_attribute:
+      return answer((op.object ? op.object : stack_[0].toObject())->getAttr(op.attribute));
+    case InterpreterInstructionKind::set_attribute: {
       IValue value = stack_.back();
       (op.object ? op.object : stack_[0].toObject())->setAttr(op.attribute, std::move(value));
       return stack_.clear();
     }
-    case Opcode::list: return answer(make_list(op, stack_));
-    case Opcode::dict: return answer(make_dict(op, stack_));
-    case Opcode::tuple: return answer(c10::ivalue::Tuple::create(stack_));
-    case Opcode::list_unpack: return unpack_list(op, stack_);
-    case Opcode::tuple_unpack: return unpack_tuple(stack_);
-    case Opcode::tuple_index: return answer(tuple_element(op, stack_[0]));
-    case Opcode::create_object: return answer(make_object(op));
-    case Opcode::is_instance: return answer(is_instance(op, stack_[0]));
-    case Opcode::uninitialized: return answer(IValue());
-    case Opcode::enter_grad_mode:
+    case InterpreterInstructionKind::list: return answer(make_list(op, stack_));
+    case InterpreterInstructionKind::dict: return answer(make_dict(op, stack_));
+    case InterpreterInstructionKind::tuple: return answer(c10::ivalue::Tuple::create(stack_));
+    case InterpreterInstructionKind::list_unpack: return unpack_list(op, stack_);
+    case InterpreterInstructionKind::tuple_unpack: return unpack_tuple(stack_);
+    case InterpreterInstructionKind::tuple_index: return answer(tuple_element(op, stack_[0]));
+    case InterpreterInstructionKind::create_object: return answer(make_object(op));
+    case InterpreterInstructionKind::is_instance: return answer(is_instance(op, stack_[0]));
+    case InterpreterInstructionKind::uninitialized: return answer(IValue());
+    case InterpreterInstructionKind::enter_grad_mode:
       entered_.emplace_back(std::make_unique<c10::AutoGradMode>(stack_[0].toBool()));
       return stack_.clear();
-    case Opcode::enter_autocast: entered_.emplace_back(enter_autocast(stack_)); return stack_.clear();
-    case Opcode::leave: return entered_.pop_back();
+    case InterpreterInstructionKind::enter_autocast:
+      entered_.emplace_back(enter_autocast(stack_));
+      return stack_.clear();
+    case InterpreterInstructionKind::leave: return entered_.pop_back();
     default: break;
   }
   if (parameters_) parameters_->before(op, stack_);

@@ -32,8 +32,8 @@ class Liveness {
       if (!live.count(slot)) op.dead.push_back(slot);
       live.erase(slot);
     }
-    if (op.kind == Opcode::branch) walk_branch(op, live);
-    if (op.kind == Opcode::loop) walk_loop(op, live);
+    if (op.kind == InterpreterInstructionKind::branch) walk_branch(op, live);
+    if (op.kind == InterpreterInstructionKind::loop) walk_loop(op, live);
     op.last_use.assign(op.inputs.size(), false);
     for (size_t i = op.inputs.size(); i-- > 0;) {  // of equal inputs, the last one is moved
       Slot slot = op.inputs[i];

@@ -32,7 +32,7 @@ struct ModuleCallTreeNode {
 
 struct ProgramOrControlFlowBody;
 
-enum class Opcode {
+enum class InterpreterInstructionKind {
   call,           // an operator, by Op::run
   get_attribute,  // of `object`, or of the object in inputs[0]
   set_attribute,
@@ -54,7 +54,7 @@ enum class Opcode {
 
 struct Op {
   int id = 0;  // position in program order, bodies included
-  Opcode kind = Opcode::call;
+  InterpreterInstructionKind kind = InterpreterInstructionKind::call;
   std::string name;    // "aten::linear"
   std::string source;  // "model.py:42" in the author's file; "" if the model's file has none
   int region = 0;      // index into Program::regions

@@ -23,8 +23,9 @@ class WrittenInputs {
   }
 
   void visit(const Op& op) {
-    const bool is_loop = op.kind == Opcode::loop;
-    const bool packs = op.kind != Opcode::call && op.kind != Opcode::get_attribute && op.bodies.empty();
+    const bool is_loop = op.kind == InterpreterInstructionKind::loop;
+    const bool packs = op.kind != InterpreterInstructionKind::call &&
+                       op.kind != InterpreterInstructionKind::get_attribute && op.bodies.empty();
     for (size_t i = 0; i < op.inputs.size(); ++i) {
       if (i < op.writes.size() && op.writes[i])
         for (const size_t input : shared_[op.inputs[i]]) written_[input] = true;

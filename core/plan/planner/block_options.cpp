@@ -8,7 +8,7 @@
 #include "core/plan/planner/block_recompute_graph.h"
 #include "core/plan/planner/option_selection.h"
 #include "core/plan/planner/recompute_sets.h"
-#include "core/plan/rules/plan_draft.h"
+#include "core/plan/rules/activation_placement_draft.h"
 
 namespace memtune::planner {
 namespace {
@@ -162,7 +162,7 @@ std::vector<BlockOptionSet> block_options(const ProgramFacts& facts, const OpMem
 plan::Plan plan_of_options(std::span<const BlockOption> chosen, const ProgramFacts& facts,
                            const OpMemoryAccessGraph& graph, const BlockOptionGenerationSettings& limits,
                            std::string name) {
-  plan::PlanDraft draft(facts);
+  plan::ActivationPlacementDraft draft(facts);
   for (const BlockOption& option : chosen)
     for (const ActivationStoragePlacement& placed : option.places)
       draft.fill(graph.memories()[placed.memory], placed.place);

@@ -1,6 +1,6 @@
-// Simulated copies between device and host, on counted bytes and two clocks. ActivationTransferScheduler decides, as in
-// the engine. Each direction is a queue: a batch starts when it is issued and the batch before it has ended. Unknown
-// bandwidths are infinite.
+// Simulated copies between device and host, on counted bytes and two clocks. OnlineActivationTransferScheduler decides,
+// as in the engine. Each direction is a queue: a batch starts when it is issued and the batch before it has ended.
+// Unknown bandwidths are infinite.
 #pragma once
 
 #include <deque>
@@ -9,8 +9,8 @@
 #include "core/plan/planner/simulated_compute_and_host_clock.h"
 #include "core/plan/planner/simulated_device_memory.h"
 #include "core/plan/planner/simulated_host_and_disk_tier.h"
-#include "core/plan/schedule/activation_transfer_scheduler.h"
 #include "core/plan/schedule/learned_memory_headroom_timeline.h"
+#include "core/plan/schedule/online_activation_transfer_scheduler.h"
 #include "core/plan/strategy/plan.h"
 
 namespace memtune::planner {
@@ -36,8 +36,8 @@ class DeviceHostCopySimulator final : private schedule::ActivationTransferBacken
   DeviceHostCopySimulator(const DeviceHostCopySimulator&) = delete;
   DeviceHostCopySimulator& operator=(const DeviceHostCopySimulator&) = delete;
 
-  schedule::ActivationTransferScheduler& schedule() { return schedule_; }
-  const schedule::ActivationTransferScheduler& schedule() const { return schedule_; }
+  schedule::OnlineActivationTransferScheduler& schedule() { return schedule_; }
+  const schedule::OnlineActivationTransferScheduler& schedule() const { return schedule_; }
   // Returns the number of the transfer. `block`: its source, of `held_bytes`. `op`: that saves it.
   int start_offload(int block, int64_t bytes, int64_t held_bytes, bool on_disk, int op);
   void begin_unpack(const void* node);
@@ -84,7 +84,7 @@ class DeviceHostCopySimulator final : private schedule::ActivationTransferBacken
   SimulatedComputeAndHostClock& clock_;
   SimulatedHostAndDiskTier& tier_;
   schedule::LearnedMemoryHeadroomTimeline& learned_;
-  schedule::ActivationTransferScheduler schedule_;
+  schedule::OnlineActivationTransferScheduler schedule_;
   std::deque<Transfer> transfers_;
   double out_free_ = 0, in_free_ = 0, copy_ms_ = 0;
   int64_t out_bytes_ = 0, in_bytes_ = 0;

@@ -10,7 +10,7 @@ using plan::RecordedStepCosts;
 using plan::TensorPlacement;
 
 TensorPlacementsByOp::TensorPlacementsByOp(size_t ops, const plan::Plan& plan) : by_op_(ops), recomputes_(ops) {
-  for (const plan::OpActivationPlacements& placement : plan.placements) {
+  for (const plan::OneOpActivationPlacements& placement : plan.placements) {
     by_op_.at(placement.op) = &placement;
     recomputes_[placement.op] = placement.saved == TensorPlacement::recompute ||
                                 std::ranges::count(placement.outputs, TensorPlacement::recompute) > 0;
@@ -18,7 +18,7 @@ TensorPlacementsByOp::TensorPlacementsByOp(size_t ops, const plan::Plan& plan) :
 }
 
 TensorPlacement TensorPlacementsByOp::output(int op, int i) const {
-  const plan::OpActivationPlacements* placement = by_op_[op];
+  const plan::OneOpActivationPlacements* placement = by_op_[op];
   return placement && static_cast<size_t>(i) < placement->outputs.size() ? placement->outputs[i]
                                                                          : TensorPlacement::keep;
 }

@@ -26,7 +26,7 @@ class TensorPlacementsByOp {
   bool recomputes(int op) const { return recomputes_[op]; }
 
  private:
-  std::vector<const plan::OpActivationPlacements*> by_op_;  // null: everything is kept
+  std::vector<const plan::OneOpActivationPlacements*> by_op_;  // null: everything is kept
   std::vector<bool> recomputes_;
 };
 

@@ -1,10 +1,10 @@
-#include "core/plan/rules/plan_draft.h"
+#include "core/plan/rules/activation_placement_draft.h"
 
 #include <algorithm>
 
 namespace memtune::plan {
 
-PlanDraft::PlanDraft(const ProgramFacts& facts) : facts_(facts) {
+ActivationPlacementDraft::ActivationPlacementDraft(const ProgramFacts& facts) : facts_(facts) {
   by_op_.reserve(facts.ops.size());
   for (const ProgramOpFacts& op : facts.ops)
     by_op_.push_back({.op = static_cast<int>(by_op_.size()),
@@ -12,9 +12,10 @@ PlanDraft::PlanDraft(const ProgramFacts& facts) : facts_(facts) {
                       .outputs = std::vector<TensorPlacement>(op.outputs.size(), TensorPlacement::keep)});
 }
 
-PlanDraft::PlanDraft(const ProgramFacts& facts, const Plan& plan) : PlanDraft(facts) {
-  for (const OpActivationPlacements& placement : plan.placements) {
-    OpActivationPlacements& mine = by_op_.at(placement.op);
+ActivationPlacementDraft::ActivationPlacementDraft(const ProgramFacts& facts, const Plan& plan)
+    : ActivationPlacementDraft(facts) {
+  for (const OneOpActivationPlacements& placement : plan.placements) {
+    OneOpActivationPlacements& mine = by_op_.at(placement.op);
     const size_t count = std::min(mine.outputs.size(), placement.outputs.size());
     std::copy_n(placement.outputs.begin(), count, mine.outputs.begin());
     mine.saved = placement.saved;
@@ -22,56 +23,56 @@ PlanDraft::PlanDraft(const ProgramFacts& facts, const Plan& plan) : PlanDraft(fa
   }
 }
 
-TensorPlacement PlanDraft::place(int op, int output) const {
+TensorPlacement ActivationPlacementDraft::place(int op, int output) const {
   return output == kPrivateSave ? by_op_[op].saved : by_op_[op].outputs[output];
 }
 
-TensorPlacement PlanDraft::place(const OpOutputAllocationNode& memory) const {
+TensorPlacement ActivationPlacementDraft::place(const OpOutputAllocationNode& memory) const {
   return memory.writers.empty() ? place(memory.op, memory.output) : place(memory.last_write(), 0);
 }
 
-void PlanDraft::set(int op, int output, TensorPlacement place) {
+void ActivationPlacementDraft::set(int op, int output, TensorPlacement place) {
   if (output == kPrivateSave)
     by_op_[op].saved = place;
   else
     by_op_[op].outputs[output] = place;
 }
 
-void PlanDraft::set_outputs(int op, TensorPlacement place) {
+void ActivationPlacementDraft::set_outputs(int op, TensorPlacement place) {
   std::fill(by_op_[op].outputs.begin(), by_op_[op].outputs.end(), place);
 }
 
-void PlanDraft::fill(int op, int output, TensorPlacement to) {
+void ActivationPlacementDraft::fill(int op, int output, TensorPlacement to) {
   if (place(op, output) == TensorPlacement::keep) set(op, output, to);
 }
 
-void PlanDraft::fill(int op, TensorPlacement outputs, TensorPlacement own) {
+void ActivationPlacementDraft::fill(int op, TensorPlacement outputs, TensorPlacement own) {
   for (size_t i = 0; i < by_op_[op].outputs.size(); ++i) fill(op, static_cast<int>(i), outputs);
   fill(op, kPrivateSave, own);
 }
 
-void PlanDraft::fill(const OpOutputAllocationNode& memory, TensorPlacement place) {
+void ActivationPlacementDraft::fill(const OpOutputAllocationNode& memory, TensorPlacement place) {
   fill(memory.op, memory.output, place);
   for (const int writer : memory.writers) fill(writer, 0, place);
 }
 
-void PlanDraft::offload_saves(int op) {
-  OpActivationPlacements& placement = by_op_[op];
+void ActivationPlacementDraft::offload_saves(int op) {
+  OneOpActivationPlacements& placement = by_op_[op];
   const bool again = placement.saved == TensorPlacement::recompute ||
                      std::ranges::count(placement.outputs, TensorPlacement::recompute) > 0;
   if (!again) placement.saves = TensorPlacement::host;
 }
 
-std::vector<OpActivationPlacements> PlanDraft::placements() const {
+std::vector<OneOpActivationPlacements> ActivationPlacementDraft::placements() const {
   const auto stays = [](TensorPlacement place) { return place == TensorPlacement::keep; };
-  std::vector<OpActivationPlacements> placements;
-  for (const OpActivationPlacements& op : by_op_)
+  std::vector<OneOpActivationPlacements> placements;
+  for (const OneOpActivationPlacements& op : by_op_)
     if (!stays(op.saved) || !stays(op.saves) || !std::all_of(op.outputs.begin(), op.outputs.end(), stays))
       placements.emplace_back(op).name = full_name(facts_.ops[op.op]);
   return placements;
 }
 
-std::vector<bool> needed_in_backward(const OpMemoryAccessGraph& graph, const PlanDraft& draft) {
+std::vector<bool> needed_in_backward(const OpMemoryAccessGraph& graph, const ActivationPlacementDraft& draft) {
   const std::vector<OpOutputAllocationNode>& memories = graph.memories();
   std::vector<bool> needed(memories.size(), !graph.measured());
   std::vector<int> queue;

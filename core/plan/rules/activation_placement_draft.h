@@ -10,11 +10,11 @@
 
 namespace memtune::plan {
 
-class PlanDraft {
+class ActivationPlacementDraft {
  public:
   // `facts` must outlive the draft. Every place is keep.
-  explicit PlanDraft(const ProgramFacts& facts);
-  PlanDraft(const ProgramFacts& facts, const Plan& plan);
+  explicit ActivationPlacementDraft(const ProgramFacts& facts);
+  ActivationPlacementDraft(const ProgramFacts& facts, const Plan& plan);
 
   // `output` may be kPrivateSave.
   TensorPlacement place(int op, int output) const;
@@ -24,20 +24,20 @@ class PlanDraft {
   // As set(), but only where the place still is keep. `own`: place of the private tensors of the op.
   void fill(int op, TensorPlacement outputs, TensorPlacement own);
   void fill(const OpOutputAllocationNode& memory, TensorPlacement place);
-  // Offloads the tensors that the op saves one by one (OpActivationPlacements::saves), unless the op is recomputed.
+  // Offloads the tensors that the op saves one by one (OneOpActivationPlacements::saves), unless the op is recomputed.
   void offload_saves(int op);
 
-  std::vector<OpActivationPlacements> placements() const;  // of ops with a place other than keep
+  std::vector<OneOpActivationPlacements> placements() const;  // of ops with a place other than keep
 
  private:
   void fill(int op, int output, TensorPlacement place);
 
   const ProgramFacts& facts_;
-  std::vector<OpActivationPlacements> by_op_;  // without names
+  std::vector<OneOpActivationPlacements> by_op_;  // without names
 };
 
 // Flags the memories that backward needs: those that autograd saved, and inputs of recomputations under `draft`. All of
 // them if the graph was not measured.
-std::vector<bool> needed_in_backward(const OpMemoryAccessGraph& graph, const PlanDraft& draft);
+std::vector<bool> needed_in_backward(const OpMemoryAccessGraph& graph, const ActivationPlacementDraft& draft);
 
 }  // namespace memtune::plan

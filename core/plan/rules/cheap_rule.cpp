@@ -11,7 +11,7 @@ namespace {
 class CheapRule {
  public:
   CheapRule(const std::vector<bool>& covered, const ProgramFacts& facts, const OpMemoryAccessGraph& graph,
-            int64_t saved_min_bytes, PlanDraft& draft)
+            int64_t saved_min_bytes, ActivationPlacementDraft& draft)
       : covered_(covered), facts_(facts), graph_(graph), saved_min_bytes_(saved_min_bytes), draft_(draft) {}
 
   void place() {
@@ -92,13 +92,13 @@ class CheapRule {
   const ProgramFacts& facts_;
   const OpMemoryAccessGraph& graph_;
   int64_t saved_min_bytes_;
-  PlanDraft& draft_;
+  ActivationPlacementDraft& draft_;
 };
 
 }  // namespace
 
 void place_cheap(const std::vector<bool>& covered, const ProgramFacts& facts, const OpMemoryAccessGraph& graph,
-                 int64_t saved_min_bytes, PlanDraft& draft) {
+                 int64_t saved_min_bytes, ActivationPlacementDraft& draft) {
   CheapRule(covered, facts, graph, saved_min_bytes, draft).place();
 }
 

@@ -13,13 +13,13 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/plan/rules/plan_draft.h"
+#include "core/plan/rules/activation_placement_draft.h"
 
 namespace memtune::plan {
 
 // Places activations of the `covered` blocks (one flag per block). `facts` and `graph` must be measured. Private
 // tensors smaller than `saved_min_bytes` are always kept.
 void place_cheap(const std::vector<bool>& covered, const ProgramFacts& facts, const OpMemoryAccessGraph& graph,
-                 int64_t saved_min_bytes, PlanDraft& draft);
+                 int64_t saved_min_bytes, ActivationPlacementDraft& draft);
 
 }  // namespace memtune::plan

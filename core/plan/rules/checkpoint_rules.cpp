@@ -118,7 +118,7 @@ int segment_of(const StrategyPart& part) {
 
 class Checkpoint {
  public:
-  Checkpoint(const StrategyPart& part, const ProgramFacts& facts, PlanDraft& draft)
+  Checkpoint(const StrategyPart& part, const ProgramFacts& facts, ActivationPlacementDraft& draft)
       : facts_(facts),
         covered_(covered_blocks(part, facts)),
         segment_(segment_of(part)),
@@ -179,7 +179,7 @@ class Checkpoint {
   std::vector<bool> covered_;
   int segment_;
   Readers readers_;
-  PlanDraft& draft_;
+  ActivationPlacementDraft& draft_;
 };
 
 // Counts linear layers by the ops that the dispatcher sees and keeps every other one. Keeps other expensive ops.
@@ -210,7 +210,8 @@ void check_numbers_of_blocks(const StrategyPart& part, const ProgramFacts& facts
 }  // namespace
 
 void place_checkpoint(const StrategyPart& part, const ProgramFacts& facts, const OpMemoryAccessGraph& graph,
-                      int64_t saved_min_bytes, CheckpointInputOffloadPolicy input_policy, PlanDraft& draft) {
+                      int64_t saved_min_bytes, CheckpointInputOffloadPolicy input_policy,
+                      ActivationPlacementDraft& draft) {
   check_numbers_of_blocks(part, facts);
   Checkpoint checkpoint(part, facts, draft);
   const TensorPlacement inputs =

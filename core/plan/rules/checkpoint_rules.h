@@ -2,7 +2,7 @@
 // keeps.
 #pragma once
 
-#include "core/plan/rules/plan_draft.h"
+#include "core/plan/rules/activation_placement_draft.h"
 #include "core/plan/strategy/strategy.h"
 
 namespace memtune::plan {
@@ -17,6 +17,7 @@ struct CheckpointInputOffloadPolicy {
 
 // Throws UsageError if the model has fewer blocks than the part asks for, or lacks an op of the save list.
 void place_checkpoint(const StrategyPart& part, const ProgramFacts& facts, const OpMemoryAccessGraph& graph,
-                      int64_t saved_min_bytes, CheckpointInputOffloadPolicy input_policy, PlanDraft& draft);
+                      int64_t saved_min_bytes, CheckpointInputOffloadPolicy input_policy,
+                      ActivationPlacementDraft& draft);
 
 }  // namespace memtune::plan

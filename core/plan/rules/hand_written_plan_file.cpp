@@ -10,8 +10,8 @@
 #include "core/base/open_file.h"
 #include "core/base/text.h"
 #include "core/base/utf8.h"
+#include "core/plan/rules/activation_placement_draft.h"
 #include "core/plan/rules/plan_check.h"
-#include "core/plan/rules/plan_draft.h"
 #include "core/plan/rules/rule_scope.h"
 #include "core/plan/rules/strategy.h"
 #include "core/plan/strategy/plan_reader.h"
@@ -72,7 +72,8 @@ void check_name(const std::string& path, const std::string& name) {
   if (Strategy::of_name(name)) throw UsageError(path + ": '" + name + "' is a strategy's; give the plan another name");
 }
 
-void apply(const PlacementRule& rule, const ProgramFacts& facts, const OpMemoryAccessGraph& graph, PlanDraft& draft) {
+void apply(const PlacementRule& rule, const ProgramFacts& facts, const OpMemoryAccessGraph& graph,
+           ActivationPlacementDraft& draft) {
   for (const RuleMatchedOpOutput& one : select(rule, facts, graph)) {
     if (rule.saved) draft.set(one.op, kPrivateSave, *rule.saved);
     if (!rule.outputs) continue;
@@ -142,7 +143,7 @@ Plan HandWrittenPlanFile::make_plan(const ProgramFacts& facts) const {
 Plan HandWrittenPlanFile::follow_rules(const ProgramFacts& facts) const {
   Plan plan = within(file_ + ": plan.strategy: ", [&] { return plan::make_plan(strategy_, facts); });
   const OpMemoryAccessGraph graph(facts);
-  PlanDraft draft(facts, plan);
+  ActivationPlacementDraft draft(facts, plan);
   for (size_t i = 0; i < rules_.size(); ++i)
     within(file_ + ": plan.rules[" + std::to_string(i) + "].", [&] { apply(rules_[i], facts, graph, draft); });
   plan.placements = draft.placements();

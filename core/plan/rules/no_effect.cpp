@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "core/base/bytes.h"
-#include "core/plan/rules/plan_draft.h"
+#include "core/plan/rules/activation_placement_draft.h"
 #include "core/plan/rules/strategy.h"
 
 namespace memtune::plan {
@@ -18,7 +18,7 @@ bool is_offloaded(TensorPlacement place) { return place == TensorPlacement::host
 // smaller than `min`.
 std::vector<TensorPlacement> effects(const Plan& plan, int64_t min, const OpMemoryAccessGraph& graph,
                                      const ProgramFacts& facts) {
-  const PlanDraft draft(facts, plan);
+  const ActivationPlacementDraft draft(facts, plan);
   const std::vector<bool> needed = needed_in_backward(graph, draft);
   std::vector<TensorPlacement> places(needed.size(), TensorPlacement::keep);
   for (size_t i = 0; i < needed.size(); ++i) {
@@ -77,7 +77,7 @@ bool same_effect(const Strategy& a, const Strategy& b, const OpMemoryAccessGraph
   const Plan of_a = make_plan(a, facts), of_b = make_plan(b, facts);
   const auto saves = [](const Plan& plan) {
     std::vector<int> ops;
-    for (const OpActivationPlacements& op : plan.placements)
+    for (const OneOpActivationPlacements& op : plan.placements)
       if (op.saves != TensorPlacement::keep) ops.push_back(op.op);
     return ops;
   };

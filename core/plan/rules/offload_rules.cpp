@@ -59,7 +59,8 @@ class Kinds {
 
 class Share {
  public:
-  Share(const StrategyPart& part, const ProgramFacts& facts, const OpMemoryAccessGraph& graph, PlanDraft& draft)
+  Share(const StrategyPart& part, const ProgramFacts& facts, const OpMemoryAccessGraph& graph,
+        ActivationPlacementDraft& draft)
       : tier_(part.place(StrategyParameterId::tier)),
         fraction_(part.share(StrategyParameterId::fraction)),
         min_bytes_(part.bytes(StrategyParameterId::min)),
@@ -137,7 +138,7 @@ class Share {
   int64_t min_bytes_;
   const ProgramFacts& facts_;
   const OpMemoryAccessGraph& graph_;
-  PlanDraft& draft_;
+  ActivationPlacementDraft& draft_;
   std::vector<bool> needed_;
 };
 
@@ -167,7 +168,7 @@ class Hooked {
   const ProgramOpFacts* output_ = nullptr;
 };
 
-void offload_saves(const ThirdPartyEnginePreset& preset, const ProgramFacts& facts, PlanDraft& draft) {
+void offload_saves(const ThirdPartyEnginePreset& preset, const ProgramFacts& facts, ActivationPlacementDraft& draft) {
   const Hooked hooked(preset, facts);
   for (size_t i = 0; i < facts.ops.size(); ++i)
     if (makes_values(facts.ops[i]) && hooked.has(facts.ops[i])) draft.offload_saves(static_cast<int>(i));
@@ -198,7 +199,7 @@ TransferSettings transfer_settings(const StrategyPart& part) {
 }
 
 void place_offload(const StrategyPart& part, const ProgramFacts& facts, const OpMemoryAccessGraph& graph,
-                   PlanDraft& draft) {
+                   ActivationPlacementDraft& draft) {
   if (part.info().preset) return offload_saves(*part.info().preset, facts, draft);
   check_keep_last(part, facts);
   const Reach reach(part, facts);

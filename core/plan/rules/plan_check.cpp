@@ -4,7 +4,7 @@
 
 namespace memtune::plan {
 
-void check_placement(const OpActivationPlacements& placement, const ProgramFacts& facts) {
+void check_placement(const OneOpActivationPlacements& placement, const ProgramFacts& facts) {
   const std::string of = "op " + std::to_string(placement.op);
   if (placement.op < 0 || placement.op >= static_cast<int>(facts.ops.size()))
     throw UsageError(of + " is not in the model, which has " + std::to_string(facts.ops.size()) + " ops" +

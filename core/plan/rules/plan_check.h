@@ -8,6 +8,6 @@ namespace memtune::plan {
 
 // Throws UsageError if the model lacks the op, names it differently or has fewer outputs. The plan is then another
 // model's.
-void check_placement(const OpActivationPlacements& placement, const ProgramFacts& facts);
+void check_placement(const OneOpActivationPlacements& placement, const ProgramFacts& facts);
 
 }  // namespace memtune::plan

@@ -1,7 +1,7 @@
 #include "core/plan/rules/plan_placement_summary.h"
 
+#include "core/plan/rules/activation_placement_draft.h"
 #include "core/plan/rules/op_class.h"
-#include "core/plan/rules/plan_draft.h"
 
 namespace memtune::plan {
 namespace {
@@ -22,7 +22,7 @@ std::string range(size_t first, size_t last) {
 
 PlanPlacementSummary summarize(const Plan& plan, const ProgramFacts& facts) {
   const OpMemoryAccessGraph graph(facts);
-  const PlanDraft draft(facts, plan);
+  const ActivationPlacementDraft draft(facts, plan);
   const std::vector<bool> needed = needed_in_backward(graph, draft);
   Sums before{}, behind{}, all{};
   std::vector<Sums> blocks(facts.blocks.size());

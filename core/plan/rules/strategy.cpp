@@ -69,7 +69,7 @@ void place_states(const StrategyPart& part, const ProgramFacts& facts, std::vect
 
 Plan make_plan(const Strategy& strategy, const ProgramFacts& facts) {
   const OpMemoryAccessGraph graph(facts);
-  PlanDraft draft(facts);
+  ActivationPlacementDraft draft(facts);
   Plan plan;
   plan.strategy = to_string(strategy);
   take_settings(strategy, plan);

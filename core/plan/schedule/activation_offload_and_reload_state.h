@@ -21,7 +21,8 @@
 
 namespace memtune::schedule {
 
-// Users derive from it and own it. It must be forgotten before it is destroyed (ActivationTransferScheduler::forget).
+// Users derive from it and own it. It must be forgotten before it is destroyed
+// (OnlineActivationTransferScheduler::forget).
 struct ActivationOffloadAndReloadState {
   enum class State { gathered, stashed, offloaded, reloading, returned };
 

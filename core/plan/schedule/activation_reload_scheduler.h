@@ -22,7 +22,7 @@ class ActivationReloadScheduler {
 
   void begin_step();
   void add(ActivationOffloadAndReloadState& transfer);
-  // Forward enters a block, after `group` blocks. See ActivationTransferScheduler.
+  // Forward enters a block, after `group` blocks. See OnlineActivationTransferScheduler.
   void begin_block(int block, int group);
   void end_forward(int group);
   void enter_backward_block(int block);

@@ -36,7 +36,7 @@ class CopyOutAndDeviceReleaseScheduler {
   void end_block();
   void begin_head();
   void end_forward();
-  // See ActivationTransferScheduler.
+  // See OnlineActivationTransferScheduler.
   void make_room(int64_t bytes);
   void before_overwrite(ActivationOffloadAndReloadState& transfer);
   void evict_all();

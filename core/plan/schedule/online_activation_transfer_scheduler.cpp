@@ -1,48 +1,48 @@
-#include "core/plan/schedule/activation_transfer_scheduler.h"
+#include "core/plan/schedule/online_activation_transfer_scheduler.h"
 
 namespace memtune::schedule {
 
-void ActivationTransferScheduler::begin_step() {
+void OnlineActivationTransferScheduler::begin_step() {
   learned_.begin_step();
   stash_.begin_step();
   reloads_.begin_step();
 }
 
-void ActivationTransferScheduler::start_offload(ActivationOffloadAndReloadState& transfer) {
+void OnlineActivationTransferScheduler::start_offload(ActivationOffloadAndReloadState& transfer) {
   reloads_.add(transfer);
   stash_.add(transfer);
 }
 
-void ActivationTransferScheduler::count_save() {
+void OnlineActivationTransferScheduler::count_save() {
   if (settings_.compatibility.counts_all) stash_.count_save();
 }
 
-void ActivationTransferScheduler::count_checkpoint_input() {
+void OnlineActivationTransferScheduler::count_checkpoint_input() {
   count_save();
   count_save();
 }
 
-void ActivationTransferScheduler::begin_block(int block) {
+void OnlineActivationTransferScheduler::begin_block(int block) {
   stash_.end_block();
   reloads_.begin_block(block, stash_.group());
 }
 
-void ActivationTransferScheduler::end_forward() {
+void OnlineActivationTransferScheduler::end_forward() {
   stash_.end_forward();
   reloads_.end_forward(stash_.group());
 }
 
-void ActivationTransferScheduler::reload(ActivationOffloadAndReloadState& transfer) {
+void OnlineActivationTransferScheduler::reload(ActivationOffloadAndReloadState& transfer) {
   const bool other_node = reloads_.ask(transfer);
   if (other_node && settings_.compatibility.empties_stash) stash_.evict_all();
   if (!transfer.has_source()) reloads_.reload(transfer);
 }
 
-void ActivationTransferScheduler::prefetch(bool in_head) {
+void OnlineActivationTransferScheduler::prefetch(bool in_head) {
   if (!in_head || learned_.learned() || !settings_.compatibility.learns) reloads_.prefetch();
 }
 
-void ActivationTransferScheduler::forget(ActivationOffloadAndReloadState& transfer) {
+void OnlineActivationTransferScheduler::forget(ActivationOffloadAndReloadState& transfer) {
   stash_.forget(transfer);
   reloads_.forget(transfer);
 }

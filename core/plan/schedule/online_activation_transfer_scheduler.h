@@ -8,12 +8,12 @@
 
 namespace memtune::schedule {
 
-class ActivationTransferScheduler {
+class OnlineActivationTransferScheduler {
  public:
   // All references must outlive it. `largest_bytes`: of the largest transfer of earlier steps.
-  ActivationTransferScheduler(const plan::TransferSettings& settings, LearnedMemoryHeadroomTimeline& learned,
-                              DiskSpillingHostCache& cache, ActivationTransferBackend& device,
-                              int64_t batch_bytes = kBatchBytes, int64_t largest_bytes = 0)
+  OnlineActivationTransferScheduler(const plan::TransferSettings& settings, LearnedMemoryHeadroomTimeline& learned,
+                                    DiskSpillingHostCache& cache, ActivationTransferBackend& device,
+                                    int64_t batch_bytes = kBatchBytes, int64_t largest_bytes = 0)
       : settings_(settings),
         learned_(learned),
         stash_(settings, batch_bytes, largest_bytes, learned, device),

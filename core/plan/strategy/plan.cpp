@@ -47,7 +47,7 @@ RepeatedSavedTensorOffloadPolicy read_repeats(const std::string& text, const std
 }
 
 // Fields with default values are left out.
-json placement_json(const OpActivationPlacements& placement) {
+json placement_json(const OneOpActivationPlacements& placement) {
   json outputs = json::array();
   for (TensorPlacement place : placement.outputs) outputs.push_back(to_string(place));
   json json = {
@@ -99,8 +99,8 @@ TensorPlacement read_place(const std::string& text, const std::string& path) {
   }
 }
 
-OpActivationPlacements read_placement(const json& json, const std::string& path, UnknownFieldPolicy unknown) {
-  OpActivationPlacements placement;
+OneOpActivationPlacements read_placement(const json& json, const std::string& path, UnknownFieldPolicy unknown) {
+  OneOpActivationPlacements placement;
   std::vector<std::string> outputs;
   std::string saved = to_string(placement.saved), saves = to_string(placement.saves);
   JsonObjectReader object(json, path);
@@ -121,9 +121,9 @@ OpActivationPlacements read_placement(const json& json, const std::string& path,
 }
 
 // Refuses two placements of one op, because they could contradict each other.
-void check_unique(const std::vector<OpActivationPlacements>& placements, const JsonObjectReader& object) {
+void check_unique(const std::vector<OneOpActivationPlacements>& placements, const JsonObjectReader& object) {
   std::vector<int> seen;
-  for (const OpActivationPlacements& placement : placements) seen.push_back(placement.op);
+  for (const OneOpActivationPlacements& placement : placements) seen.push_back(placement.op);
   std::sort(seen.begin(), seen.end());
   const auto twice = std::adjacent_find(seen.begin(), seen.end());
   if (twice != seen.end())
@@ -203,7 +203,7 @@ std::string to_string(RepeatedSavedTensorOffloadPolicy repeats) {
 }
 
 bool Plan::places(TensorPlacement place) const {
-  return std::any_of(placements.begin(), placements.end(), [&](const OpActivationPlacements& placement) {
+  return std::any_of(placements.begin(), placements.end(), [&](const OneOpActivationPlacements& placement) {
     const auto& outputs = placement.outputs;
     return placement.saved == place || placement.saves == place ||
            std::find(outputs.begin(), outputs.end(), place) != outputs.end();
@@ -230,7 +230,7 @@ void from_json(const json& json, UnitStatePlacement& placement) {
 
 void to_json(json& out, const Plan& plan) {
   json placements = json::array();
-  for (const OpActivationPlacements& placement : plan.placements) placements.push_back(placement_json(placement));
+  for (const OneOpActivationPlacements& placement : plan.placements) placements.push_back(placement_json(placement));
   out = {{"version", kPlanVersion},
          {"strategy", plan.strategy},
          {"saved_min_bytes", plan.saved_min_bytes},

@@ -19,7 +19,7 @@ std::string to_string(TensorPlacement place);
 TensorPlacement parse_place(const std::string& text);  // throws UsageError with the valid names
 
 // Placement of one op's activations. `op` is its number in ProgramFacts::ops, in program order.
-struct OpActivationPlacements {
+struct OneOpActivationPlacements {
   int op = 0;
   std::string name;  // "layers.0.attn/aten::linear", for readers; compared with the program at loading
   std::vector<TensorPlacement> outputs;  // one per output; missing entries mean keep
@@ -28,7 +28,7 @@ struct OpActivationPlacements {
   // host: each saved tensor of the op is copied on its own, as saved-tensor hooks would do it, whatever the place of
   // its activation. Does not apply to recomputed ops.
   TensorPlacement saves = TensorPlacement::keep;
-  bool operator==(const OpActivationPlacements&) const = default;
+  bool operator==(const OneOpActivationPlacements&) const = default;
 };
 
 // When offload copies start.
@@ -38,7 +38,7 @@ enum class ActivationOffloadCopyGranularity {
 };
 std::string to_string(ActivationOffloadCopyGranularity schedule);
 
-// Handling of tensors of OpActivationPlacements::saves that share bytes with another saved tensor.
+// Handling of tensors of OneOpActivationPlacements::saves that share bytes with another saved tensor.
 enum class RepeatedSavedTensorOffloadPolicy {
   move,   // every one is offloaded
   stay,   // if an earlier offload copy is still running, the tensor stays on the device
@@ -58,8 +58,8 @@ struct ThirdPartyEngineEmulationFlags {
   bool host_waits = false;     // the host blocks until each offload copy has finished
   bool power_of_two = false;   // host memory in power-of-two blocks that are never split
   bool parameter_views =
-      false;  // OpActivationPlacements::saves: offloads views of parameters too, for example transposed weights
-  bool flat_broadcasts = false;  // OpActivationPlacements::saves: offloads the storage of a tensor with zero strides
+      false;  // OneOpActivationPlacements::saves: offloads views of parameters too, for example transposed weights
+  bool flat_broadcasts = false;  // OneOpActivationPlacements::saves: offloads the storage of a tensor with zero strides
   bool whole_blocks = false;     // backward recomputes every op of a block, needed or not
   RepeatedSavedTensorOffloadPolicy repeats = RepeatedSavedTensorOffloadPolicy::move;
   bool operator==(const ThirdPartyEngineEmulationFlags&) const = default;
@@ -90,9 +90,9 @@ struct UnitStatePlacement {
 inline constexpr const char* kOutsideUnits = "outside";
 
 struct Plan {
-  std::string strategy;                            // in canonical form, or the name that a person gave the plan
-  std::vector<OpActivationPlacements> placements;  // ops without an entry keep everything
-  int64_t saved_min_bytes = 1 << 20;               // smaller private tensors always stay on the device
+  std::string strategy;                               // in canonical form, or the name that a person gave the plan
+  std::vector<OneOpActivationPlacements> placements;  // ops without an entry keep everything
+  int64_t saved_min_bytes = 1 << 20;                  // smaller private tensors always stay on the device
   // Nested checkpoints. Recomputing for the current block may run other blocks on the way. Only their block-to-block
   // activations are kept; the rest is recomputed once more when backward reaches them.
   bool nested = false;

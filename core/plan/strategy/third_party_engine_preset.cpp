@@ -34,7 +34,7 @@ constexpr ThirdPartyEngineEmulationFlags trl_compatibility() {
 
 bool offloads_each_save(const Plan& plan) {
   return std::ranges::any_of(plan.placements,
-                             [](const OpActivationPlacements& op) { return op.saves != TensorPlacement::keep; });
+                             [](const OneOpActivationPlacements& op) { return op.saves != TensorPlacement::keep; });
 }
 
 bool has_compatibility_flags(const Plan& plan) {

@@ -29,11 +29,11 @@ struct ThirdPartyEnginePreset {
   TransferSettings transfer = {};
 };
 
-// Whether the plan uses OpActivationPlacements::saves. The step simulator knows saved tensors only by the activations
-// that they view, so it cannot predict such a plan.
+// Whether the plan uses OneOpActivationPlacements::saves. The step simulator knows saved tensors only by the
+// activations that they view, so it cannot predict such a plan.
 bool offloads_each_save(const Plan& plan);
-// Whether the plan uses compatibility flags or OpActivationPlacements::saves, so that only memtune's own engine can run
-// it.
+// Whether the plan uses compatibility flags or OneOpActivationPlacements::saves, so that only memtune's own engine can
+// run it.
 bool has_compatibility_flags(const Plan& plan);
 
 extern const ThirdPartyEnginePreset kTorchtune, kTrl, kSwift;                   // offload

@@ -194,8 +194,8 @@ std::string CommandSweepBackend::own_folder(const CommandVariant& started, const
       return own.string();
 }
 
-TrialProcessResult CommandSweepBackend::measure(const SweepTrialAndMeasurement& trial, bool first,
-                                                std::optional<std::chrono::milliseconds> left) {
+TrialMeasurementSavesAndNotes CommandSweepBackend::measure(const SweepTrialAndMeasurement& trial, bool first,
+                                                           std::optional<std::chrono::milliseconds> left) {
   const CommandVariant& started = variant(trial);
   write_files(started, directory_ / trial.spec.folder);
   attach::CommandSettings command;

@@ -29,8 +29,8 @@ class CommandSweepBackend : public SweepTrialProposerAndRunner {
   bool reuse(const SweepTrialAndMeasurement&, const result::TrialMeasurement&) override { return true; }
   void prepare(const SweepTrialAndMeasurement&) override {}
   // Writes the variant's files before every start.
-  TrialProcessResult measure(const SweepTrialAndMeasurement& trial, bool first,
-                             std::optional<std::chrono::milliseconds> left) override;
+  TrialMeasurementSavesAndNotes measure(const SweepTrialAndMeasurement& trial, bool first,
+                                        std::optional<std::chrono::milliseconds> left) override;
   void evaluate(SweepTrialAndMeasurement&) override {}  // make_report does, when all rows are known
 
  private:

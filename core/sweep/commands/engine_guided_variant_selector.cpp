@@ -175,7 +175,7 @@ void EngineGuidedVariantSelector::take_fitting(size_t most, Names& to) {
   for (size_t i = 0; i < most && !later_.empty() && keeps(later_.front().step); ++i) take(later_.begin(), to);
 }
 
-bool EngineGuidedVariantSelector::keeps(const MeasuredOrSimulatedStepTimeAndPeak& step) const {
+bool EngineGuidedVariantSelector::keeps(const EngineMeasuredOrSimulatedStepTimeAndPeak& step) const {
   return budget_bytes_ <= 0 || step.peak_bytes <= budget_bytes_ - more_bytes_;
 }
 

@@ -37,7 +37,7 @@ class EngineGuidedVariantSelector {
   using Names = std::vector<std::string>;
   struct Setting {
     std::string name;
-    MeasuredOrSimulatedStepTimeAndPeak step;
+    EngineMeasuredOrSimulatedStepTimeAndPeak step;
   };
   struct Plans {
     Names names = {};            // of the variants with a plan that ran
@@ -51,7 +51,7 @@ class EngineGuidedVariantSelector {
   void rank_settings(const CommandSweepSettingsAndVariants& sweep);
   void take(std::vector<Setting>::iterator setting, Names& to);
   void take_fitting(size_t most, Names& to);
-  bool keeps(const MeasuredOrSimulatedStepTimeAndPeak& step) const;
+  bool keeps(const EngineMeasuredOrSimulatedStepTimeAndPeak& step) const;
   void take_smaller(Names& to);
   void add_skipped_notes(CommandSweepSettingsAndVariants& sweep) const;
   bool run_native(const CommandSweepSettingsAndVariants& sweep);

@@ -50,7 +50,7 @@ std::vector<CommandVariant> variants_of(const CommandVariantGenerationOptions& o
   check_places(options);
   const std::string text = options.config.empty() ? "" : read_file(options.config);
   const std::string name = std::filesystem::path(options.config).filename().string();
-  trainer::TrainerConfigVariantOptions settings;
+  trainer::TrainerConfigVariantGenerationOptions settings;
   settings.optimizer = optimizer;
   settings.command = options.command;
   const trainer::TrainerConfigVariants space = trainer::make_space(options.trainer, text, name, settings);
@@ -68,14 +68,14 @@ std::vector<CommandVariant> variants_of(const CommandVariantGenerationOptions& o
 void add_variants(const CommandVariantGenerationOptions& options, CommandSweepSettingsAndVariants& sweep) {
   if (options.command.empty())
     throw UsageError("no command behind --; memtune sweep --try 'batch=4;8' -- python train.py --batch {batch}");
-  std::vector<CommandPlaceholderValues> axes;
+  std::vector<CommandPlaceholderSweepAxis> axes;
   for (const std::string& text : options.tries) axes.push_back(parse_axis(text));
   for (const std::string& what : options.allowed) {
-    const auto axis = std::ranges::find(axes, what, &CommandPlaceholderValues::name);
+    const auto axis = std::ranges::find(axes, what, &CommandPlaceholderSweepAxis::name);
     if (axis != axes.end()) axis->changes_training = true;
     std::vector<std::string> known = kMayChange;
     if (axis != axes.end() || std::ranges::find(known, what) != known.end()) continue;
-    for (const CommandPlaceholderValues& each : axes) known.push_back(each.name);
+    for (const CommandPlaceholderSweepAxis& each : axes) known.push_back(each.name);
     throw UsageError("--allow: " + unknown_name("change", what, known));
   }
   sweep.trainer = options.trainer;

@@ -126,11 +126,11 @@ const TrialResultRow* TrainingCommandModelEngineSweepRunner::row(const std::stri
   return found == result_.report.rows.end() ? nullptr : &*found;
 }
 
-std::optional<MeasuredOrSimulatedStepTimeAndPeak> TrainingCommandModelEngineSweepRunner::step(
+std::optional<EngineMeasuredOrSimulatedStepTimeAndPeak> TrainingCommandModelEngineSweepRunner::step(
     const std::string& strategy) const {
   const TrialResultRow* measured = row(strategy);
   if (measured && result::usable(measured->measurement))
-    return MeasuredOrSimulatedStepTimeAndPeak{measured->measurement.step_ms.median, required_bytes(*measured)};
+    return EngineMeasuredOrSimulatedStepTimeAndPeak{measured->measurement.step_ms.median, required_bytes(*measured)};
   const auto known = predictor_.find(strategy);
   return measured || known == predictor_.end() ? std::nullopt : std::optional(known->second);
 }

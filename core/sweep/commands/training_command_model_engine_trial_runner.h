@@ -15,7 +15,7 @@
 
 namespace memtune::sweep {
 
-struct MeasuredOrSimulatedStepTimeAndPeak {
+struct EngineMeasuredOrSimulatedStepTimeAndPeak {
   double step_ms = 0;
   int64_t peak_bytes = 0;
   bool measured = true;  // otherwise simulated
@@ -40,7 +40,7 @@ class TrainingCommandModelEngineTrialRunner {
   virtual bool run(const std::vector<std::string>& strategies, int64_t budget_bytes, int64_t host_budget_bytes) = 0;
 
   // Measured, otherwise simulated. None if the trial failed or the step is unknown.
-  virtual std::optional<MeasuredOrSimulatedStepTimeAndPeak> step(const std::string& strategy) const = 0;
+  virtual std::optional<EngineMeasuredOrSimulatedStepTimeAndPeak> step(const std::string& strategy) const = 0;
   virtual std::string failure() const = 0;  // of `none`, if no trial worked: "device_oom: ..."
   // The plan, if `none` exceeds the budget of the last run(). `has_keys` says that the trainer has keys for a strategy.
   virtual PythonPlanOrFailureReason plan(const std::function<bool(const std::string&)>& has_keys) const = 0;
@@ -62,7 +62,7 @@ class TrainingCommandModelEngineSweepRunner : public TrainingCommandModelEngineT
 
   bool run_first(const std::string& strategy) override;
   bool run(const std::vector<std::string>& strategies, int64_t budget_bytes, int64_t host_budget_bytes) override;
-  std::optional<MeasuredOrSimulatedStepTimeAndPeak> step(const std::string& strategy) const override;
+  std::optional<EngineMeasuredOrSimulatedStepTimeAndPeak> step(const std::string& strategy) const override;
   std::string failure() const override;
   PythonPlanOrFailureReason plan(const std::function<bool(const std::string&)>& has_keys) const override;
   double tokens() const override;
@@ -80,7 +80,7 @@ class TrainingCommandModelEngineSweepRunner : public TrainingCommandModelEngineT
   const std::chrono::milliseconds limit_;  // of all sweeps and the time between them; 0: none
   const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   SweepRecordAndReport result_;
-  std::map<std::string, MeasuredOrSimulatedStepTimeAndPeak> predictor_;
+  std::map<std::string, EngineMeasuredOrSimulatedStepTimeAndPeak> predictor_;
 };
 
 }  // namespace memtune::sweep

@@ -99,7 +99,7 @@ class VariantExport {
 
   // Makes the same change in another config; fails if that has it already.
   std::string into(const std::string& name) const {
-    trainer::TrainerConfigVariantOptions settings;
+    trainer::TrainerConfigVariantGenerationOptions settings;
     settings.optimizer = true;
     settings.command = sweep_.command;
     const trainer::TrainerConfigVariants space =

@@ -242,8 +242,8 @@ void EngineSweepBackend::prepare(const SweepTrialAndMeasurement& trial) {
   write_file(folder / "request.json", text_of(request), files);
 }
 
-TrialProcessResult EngineSweepBackend::measure(const SweepTrialAndMeasurement& trial, bool first,
-                                               std::optional<std::chrono::milliseconds> left) {
+TrialMeasurementSavesAndNotes EngineSweepBackend::measure(const SweepTrialAndMeasurement& trial, bool first,
+                                                          std::optional<std::chrono::milliseconds> left) {
   const std::filesystem::path folder = absolute(std::filesystem::path(trial.spec.folder));
   const std::string name = first ? "request.json" : "round.json";
   plan::TrialRequest request = requests_.at(trial.spec.key);

@@ -34,8 +34,8 @@ class EngineSweepBackend : public SweepTrialProposerAndRunner {
   std::vector<std::string> notes() const override;
   bool reuse(const SweepTrialAndMeasurement& trial, const result::TrialMeasurement& measurement) override;
   void prepare(const SweepTrialAndMeasurement& trial) override;
-  TrialProcessResult measure(const SweepTrialAndMeasurement& trial, bool first,
-                             std::optional<std::chrono::milliseconds> left) override;
+  TrialMeasurementSavesAndNotes measure(const SweepTrialAndMeasurement& trial, bool first,
+                                        std::optional<std::chrono::milliseconds> left) override;
   void evaluate(SweepTrialAndMeasurement& trial) override;
 
  private:

@@ -182,7 +182,7 @@ RoundRobinTrialRunner::Turn RoundRobinTrialRunner::run_trial(size_t i, size_t ro
   beside.gpu_processes = gpu_processes(subject_.device());
   const OtherProcessCpuLoadMonitor watch;
   listener_.started(trial.spec, static_cast<int>(round) + 1);
-  const TrialProcessResult measured = measure(trial, first);
+  const TrialMeasurementSavesAndNotes measured = measure(trial, first);
   const TrialMeasurement& measurement = measured.measurement;
   beside.other_cores = watch.other_cores();
   open_.keep();
@@ -198,9 +198,9 @@ RoundRobinTrialRunner::Turn RoundRobinTrialRunner::run_trial(size_t i, size_t ro
   return Turn::taken;
 }
 
-TrialProcessResult RoundRobinTrialRunner::measure(const SweepTrialAndMeasurement& trial, bool first) {
+TrialMeasurementSavesAndNotes RoundRobinTrialRunner::measure(const SweepTrialAndMeasurement& trial, bool first) {
   const auto began = std::chrono::steady_clock::now();
-  TrialProcessResult measured = subject_.measure(trial, first, time_.for_trial());
+  TrialMeasurementSavesAndNotes measured = subject_.measure(trial, first, time_.for_trial());
   took_[trial.spec.key] = std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - began);
   refuse_other_torch(measured.torch);
   measured.measurement.strategy = trial.spec.strategy;
@@ -219,7 +219,7 @@ void RoundRobinTrialRunner::refuse_other_torch(const std::string& torch) const {
 }
 
 // Stores the saves, notes and versions of a trial in sweep.json.
-void RoundRobinTrialRunner::keep_what_else(const TrialProcessResult& measured, size_t i) {
+void RoundRobinTrialRunner::keep_what_else(const TrialMeasurementSavesAndNotes& measured, size_t i) {
   SweepTrialEntry& spec = trials_[i].spec;
   if (!measured.saves.empty()) spec.saves = measured.saves;
   spec.notes = measured.notes;

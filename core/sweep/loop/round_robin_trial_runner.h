@@ -53,7 +53,7 @@ class RoundRobinTrialRunner {
   Turn run_round(size_t trial, size_t round);
   Turn measure_base(const SweepTrialAndMeasurement& trial, size_t round);
   Turn run_trial(size_t trial, size_t round);
-  TrialProcessResult measure(const SweepTrialAndMeasurement& trial, bool first);
+  TrialMeasurementSavesAndNotes measure(const SweepTrialAndMeasurement& trial, bool first);
   bool ran_out_of_time(const result::TrialMeasurement& measurement) const;
   bool has_time_for(const SweepTrialAndMeasurement& trial) const;
   void leave_out(SweepTrialAndMeasurement& trial, size_t round);
@@ -61,7 +61,7 @@ class RoundRobinTrialRunner {
                  size_t round, SweepTrialAndMeasurement& trial);
   // Throws UsageError if earlier trials, which are reused, are of another minor release of PyTorch.
   void refuse_other_torch(const std::string& torch) const;
-  void keep_what_else(const TrialProcessResult& measured, size_t trial);
+  void keep_what_else(const TrialMeasurementSavesAndNotes& measured, size_t trial);
   void make_folder(size_t trial);
   size_t rounds() const;
 

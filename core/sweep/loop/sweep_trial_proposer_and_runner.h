@@ -22,7 +22,7 @@ struct SweepTrialAndMeasurement {
 };
 
 // Result of one process, or of all processes that a command started.
-struct TrialProcessResult {
+struct TrialMeasurementSavesAndNotes {
   result::TrialMeasurement measurement;
   std::vector<result::StateSaveModeMeasurement> saves = {};  // that the command made on its own
   std::vector<std::string> notes = {};
@@ -51,8 +51,8 @@ class SweepTrialProposerAndRunner {
   virtual void prepare(const SweepTrialAndMeasurement& trial) = 0;
   // Trial failures are returned, not thrown. Throws UsageError only if the very first trial is rejected (the others
   // would be too). `left`: time limit of the whole run; none: unlimited.
-  virtual TrialProcessResult measure(const SweepTrialAndMeasurement& trial, bool first,
-                                     std::optional<std::chrono::milliseconds> left) = 0;
+  virtual TrialMeasurementSavesAndNotes measure(const SweepTrialAndMeasurement& trial, bool first,
+                                                std::optional<std::chrono::milliseconds> left) = 0;
   // Called after each added round, to evaluate all rounds so far.
   virtual void evaluate(SweepTrialAndMeasurement& trial) = 0;
 };

@@ -43,9 +43,9 @@ BatchSizeAndRecordedCosts second_of(std::vector<BatchSizeAndRecordedCosts> other
 
 // --- recorded batches ------------------------------------------------------------------------------------------------
 
-RecordedRunBatchCosts::RecordedRunBatchCosts(const RunDirectory& directory,
-                                             const SweepJsonSettingsFactsAndTrials& record,
-                                             const SweepTrialEntry& source, plan::RecordedStepCosts costs)
+RecordedCostsByBatchSize::RecordedCostsByBatchSize(const RunDirectory& directory,
+                                                   const SweepJsonSettingsFactsAndTrials& record,
+                                                   const SweepTrialEntry& source, plan::RecordedStepCosts costs)
     : program(record.facts.program), size{record.global_batch, record.request.training.accumulate} {
   if (record.request.training.ranks > 1)
     throw UsageError("--batch: other batches cannot be predicted from a step of several ranks");
@@ -65,7 +65,7 @@ RecordedRunBatchCosts::RecordedRunBatchCosts(const RunDirectory& directory,
 
 // --- another batch ---------------------------------------------------------------------------------------------------
 
-OtherBatchCostPrediction::OtherBatchCostPrediction(RecordedRunBatchCosts recorded, int64_t batch,
+OtherBatchCostPrediction::OtherBatchCostPrediction(RecordedCostsByBatchSize recorded, int64_t batch,
                                                    const std::optional<planner::PlanMemoryBudgets>& limits)
     : recorded_(std::move(recorded)), batch_(batch) {
   std::vector<BatchSizeAndRecordedCosts> all = std::move(recorded_.batches);
@@ -94,7 +94,7 @@ OtherBatchCostPrediction::OtherBatchCostPrediction(RecordedRunBatchCosts recorde
 }
 
 void OtherBatchCostPrediction::look_at_all(const planner::PlanMemoryBudgets& limits) {
-  BatchStepAndPlanPredictor predictor(recorded_.size, limits, /*disk=*/true);
+  BestPlanByBatchPredictor predictor(recorded_.size, limits, /*disk=*/true);
   for (const BatchSizeAndRecordedCosts& one : recorded_.batches) predictor.add(one, recorded_.program);
   std::vector<int64_t> batches = recorded_.size.batches();
   std::erase_if(batches, [&](int64_t batch) { return !is_worked_out(batch); });

@@ -10,15 +10,15 @@
 #include "core/answer/run/run_directory.h"
 #include "core/plan/planner/batch_extrapolated_cost_range.h"
 #include "core/plan/planner/planner.h"
-#include "core/sweep/proposals/batch_step_and_plan_predictor.h"
+#include "core/sweep/proposals/best_plan_by_batch_predictor.h"
 
 namespace memtune::sweep {
 
 // The recorded batches of a run at the sequence of `source`, which comes first.
-struct RecordedRunBatchCosts {
+struct RecordedCostsByBatchSize {
   // Throws UsageError if the run's batch is unknown or cannot change.
-  RecordedRunBatchCosts(const RunDirectory& directory, const SweepJsonSettingsFactsAndTrials& record,
-                        const SweepTrialEntry& source, plan::RecordedStepCosts costs);
+  RecordedCostsByBatchSize(const RunDirectory& directory, const SweepJsonSettingsFactsAndTrials& record,
+                           const SweepTrialEntry& source, plan::RecordedStepCosts costs);
 
   plan::ProgramFacts program;  // of the first batch
   std::vector<planner::BatchSizeAndRecordedCosts> batches;
@@ -32,7 +32,7 @@ class OtherBatchCostPrediction {
  public:
   // `batch` 0 finds the batch with the most samples per second whose plan fits `limits`. Throws UsageError if the
   // batch does not divide the step, or if none fits.
-  OtherBatchCostPrediction(RecordedRunBatchCosts recorded, int64_t batch,
+  OtherBatchCostPrediction(RecordedCostsByBatchSize recorded, int64_t batch,
                            const std::optional<planner::PlanMemoryBudgets>& limits);
 
   const planner::BatchExtrapolatedCostRange& costs() const { return costs_; }
@@ -44,7 +44,7 @@ class OtherBatchCostPrediction {
   nlohmann::json to_json() const;
 
  private:
-  using BatchPrediction = sweep::BatchStepAndPlanPredictor::BatchPrediction;
+  using BatchPrediction = sweep::BestPlanByBatchPredictor::BatchPrediction;
 
   bool is_worked_out(int64_t batch) const;
   bool was_recorded() const;
@@ -53,7 +53,7 @@ class OtherBatchCostPrediction {
   std::string rate_text(const BatchPrediction& one) const;
   void look_at_all(const planner::PlanMemoryBudgets& limits);
 
-  RecordedRunBatchCosts recorded_;  // the two to extrapolate from; the second may have no samples
+  RecordedCostsByBatchSize recorded_;  // the two to extrapolate from; the second may have no samples
   int64_t batch_ = 0;
   std::vector<BatchPrediction> looked_;  // that "auto" tried
   plan::ProgramFacts program_;

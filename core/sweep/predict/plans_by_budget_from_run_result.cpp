@@ -92,7 +92,7 @@ std::unique_ptr<OtherBatchCostPrediction> other_batch(Source& source, const Plan
     return {};
   }
   const auto limits = from.budgets.size() == 1 ? std::optional(limits_of(from, 0, 0).front()) : std::nullopt;
-  const RecordedRunBatchCosts recorded(source.directory, source.record, source.trial, source.costs);
+  const RecordedCostsByBatchSize recorded(source.directory, source.record, source.trial, source.costs);
   auto other = std::make_unique<OtherBatchCostPrediction>(recorded, *from.batch, limits);
   source.program = other->program();
   source.costs = other->costs().likely;

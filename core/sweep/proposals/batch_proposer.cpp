@@ -150,7 +150,7 @@ class BatchSearch {
   // --- predicted -----------------------------------------------------------------------------------------------------
 
   void begin_proving() {
-    const BatchStepAndPlanPredictor::BatchSearch search = predictor_.search(batches_);
+    const BestPlanByBatchPredictor::BatchSearch search = predictor_.search(batches_);
     pages_ = search.predictions;
     if (search.ended) {
       const int64_t last = pages_.back()->batch;
@@ -165,8 +165,8 @@ class BatchSearch {
       }
     }
     if (pages_.empty()) return end("no batch is left to try");
-    std::vector<const BatchStepAndPlanPredictor::BatchPrediction*> ranked = pages_;
-    std::ranges::stable_sort(ranked, {}, &BatchStepAndPlanPredictor::BatchPrediction::sample_ms);
+    std::vector<const BestPlanByBatchPredictor::BatchPrediction*> ranked = pages_;
+    std::ranges::stable_sort(ranked, {}, &BestPlanByBatchPredictor::BatchPrediction::sample_ms);
     for (size_t i = 0; i < std::min(ranked.size(), kFirst); ++i) run(ranked[i]->batch);
     if (proposals_.empty()) prove();  // all of them were run as recordings
   }
@@ -240,14 +240,14 @@ class BatchSearch {
   void run_neighbour(int64_t batch, int step) {
     const auto at = std::ranges::find(batches_, batch);
     if (step < 0 ? at == batches_.begin() : std::next(at) == batches_.end()) return;
-    const BatchStepAndPlanPredictor::BatchPrediction* prediction = predictor_.prediction(*(at + step));
+    const BestPlanByBatchPredictor::BatchPrediction* prediction = predictor_.prediction(*(at + step));
     if (prediction && prediction->step) run(prediction->batch);
   }
 
   void finish() {
     ended_ = true;
     std::vector<std::string> left;
-    for (const BatchStepAndPlanPredictor::BatchPrediction* prediction : pages_)
+    for (const BestPlanByBatchPredictor::BatchPrediction* prediction : pages_)
       if (!ran_.contains(prediction->batch))
         left.push_back(batch_text(prediction->batch) + " " + ms_text(prediction->sample_ms));
     if (!left.empty()) notes_.push_back("not run, because of the predicted time per sample: " + join(left, ", "));
@@ -261,11 +261,11 @@ class BatchSearch {
   const planner::PlanMemoryBudgets limits_;
   const GlobalBatchOrAccumulationSteps size_;
   const std::vector<int64_t> batches_;
-  BatchStepAndPlanPredictor predictor_;
+  BestPlanByBatchPredictor predictor_;
   std::span<const FinishedProposal> tried_;
   std::optional<Recording> recording_;  // the one that runs now
   std::vector<int64_t> recorded_;
-  std::vector<const BatchStepAndPlanPredictor::BatchPrediction*> pages_;  // predicted batches that fit, ascending
+  std::vector<const BestPlanByBatchPredictor::BatchPrediction*> pages_;  // predicted batches that fit, ascending
   std::set<int64_t> ran_, corrected_;
   bool ended_ = false;
   std::vector<TrialProposal> proposals_;

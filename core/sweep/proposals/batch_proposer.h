@@ -10,7 +10,7 @@
 // were not run.
 #pragma once
 
-#include "core/sweep/proposals/batch_step_and_plan_predictor.h"
+#include "core/sweep/proposals/best_plan_by_batch_predictor.h"
 #include "core/sweep/proposals/trial_proposer.h"
 
 namespace memtune::sweep {

@@ -1,4 +1,4 @@
-#include "core/sweep/proposals/batch_step_and_plan_predictor.h"
+#include "core/sweep/proposals/best_plan_by_batch_predictor.h"
 
 #include <algorithm>
 #include <utility>
@@ -20,17 +20,17 @@ std::vector<int64_t> GlobalBatchOrAccumulationSteps::batches() const {
   return batches;
 }
 
-void BatchStepAndPlanPredictor::add(planner::BatchSizeAndRecordedCosts recorded, const plan::ProgramFacts& facts) {
+void BestPlanByBatchPredictor::add(planner::BatchSizeAndRecordedCosts recorded, const plan::ProgramFacts& facts) {
   if (recorded_.empty()) facts_ = facts;
   recorded_.push_back(std::move(recorded));
 }
 
-bool BatchStepAndPlanPredictor::can_extrapolate() const {
+bool BestPlanByBatchPredictor::can_extrapolate() const {
   return recorded_.size() == 2 &&
          planner::costs_at_batch(recorded_[0], recorded_[1], recorded_[0].batch, recorded_[0].costs.passes);
 }
 
-std::optional<plan::RecordedStepCosts> BatchStepAndPlanPredictor::costs_at(int64_t batch) const {
+std::optional<plan::RecordedStepCosts> BestPlanByBatchPredictor::costs_at(int64_t batch) const {
   for (const planner::BatchSizeAndRecordedCosts& one : recorded_)
     if (one.batch == batch) return one.costs;
   if (recorded_.size() < 2) return {};
@@ -39,7 +39,7 @@ std::optional<plan::RecordedStepCosts> BatchStepAndPlanPredictor::costs_at(int64
   return predictor ? std::optional(predictor->likely) : std::nullopt;
 }
 
-const BatchStepAndPlanPredictor::BatchPrediction* BatchStepAndPlanPredictor::prediction(int64_t batch) {
+const BestPlanByBatchPredictor::BatchPrediction* BestPlanByBatchPredictor::prediction(int64_t batch) {
   const auto [found, is_new] = planners_.try_emplace(batch);
   BatchPlanner& book = found->second;
   if (!is_new) return book.planner ? &book.prediction : nullptr;
@@ -61,7 +61,7 @@ const BatchStepAndPlanPredictor::BatchPrediction* BatchStepAndPlanPredictor::pre
   return &book.prediction;
 }
 
-BatchStepAndPlanPredictor::BatchSearch BatchStepAndPlanPredictor::search(std::span<const int64_t> batches) {
+BestPlanByBatchPredictor::BatchSearch BestPlanByBatchPredictor::search(std::span<const int64_t> batches) {
   BatchSearch found;
   for (size_t i = 0; i < batches.size() && !found.ended; ++i) {
     const BatchPrediction* now = prediction(batches[i]);
@@ -74,21 +74,21 @@ BatchStepAndPlanPredictor::BatchSearch BatchStepAndPlanPredictor::search(std::sp
   return found;
 }
 
-void BatchStepAndPlanPredictor::set_step(BatchPlanner& book, std::optional<planner::PredictedPlan> step) const {
+void BestPlanByBatchPredictor::set_step(BatchPlanner& book, std::optional<planner::PredictedPlan> step) const {
   if (step) book.prediction.sample_ms = size_.sample_ms(book.prediction.batch, step->predicted.step_ms);
   book.prediction.step = std::move(step);
 }
 
-planner::StepPrediction BatchStepAndPlanPredictor::predict(int64_t batch, const plan::Plan& plan) const {
+planner::StepPrediction BestPlanByBatchPredictor::predict(int64_t batch, const plan::Plan& plan) const {
   return planners_.at(batch).planner->predict(plan);
 }
 
-int64_t BatchStepAndPlanPredictor::least_bytes(int64_t batch) const {
+int64_t BestPlanByBatchPredictor::least_bytes(int64_t batch) const {
   return planners_.at(batch).planner->least_memory(limits_, "").predicted.required_bytes;
 }
 
 // A plan that ran out of memory does not show by how much: the next budget is halfway to the least memory of any plan.
-bool BatchStepAndPlanPredictor::correct(int64_t batch, int64_t measured_bytes) {
+bool BestPlanByBatchPredictor::correct(int64_t batch, int64_t measured_bytes) {
   BatchPlanner& book = planners_.at(batch);
   const int64_t predicted = book.prediction.step->predicted.required_bytes;
   planner::PlanMemoryBudgets goal = limits_;

@@ -27,7 +27,7 @@ struct GlobalBatchOrAccumulationSteps {
 // Whether a batch is faster than another, given their times per sample.
 inline bool gains(double sample_ms, double other_ms) { return sample_ms < 0.99 * other_ms; }
 
-class BatchStepAndPlanPredictor {
+class BestPlanByBatchPredictor {
  public:
   struct BatchPrediction {
     int64_t batch = 0;
@@ -40,8 +40,8 @@ class BatchStepAndPlanPredictor {
     bool ended = false;  // the last one does not fit, or does not gain over a batch of at most half its size
   };
 
-  BatchStepAndPlanPredictor(const GlobalBatchOrAccumulationSteps& size, const planner::PlanMemoryBudgets& limits,
-                            bool disk)
+  BestPlanByBatchPredictor(const GlobalBatchOrAccumulationSteps& size, const planner::PlanMemoryBudgets& limits,
+                           bool disk)
       : size_(size), limits_(limits), disk_(disk) {}
 
   // Adds a recording, at most two. `facts`: of the program at the batch of the first recording.

@@ -24,7 +24,8 @@ bool make_sense(const plan::RecordedStepCosts& costs, const plan::ProgramFacts& 
     return run.op < static_cast<int>(program.ops.size());
   };
   if (costs.runs.empty() || costs.moments.empty() || !std::ranges::all_of(costs.runs, known)) return false;
-  for (const plan::OpActivationPlacements& placement : costs.plan.placements) plan::check_placement(placement, program);
+  for (const plan::OneOpActivationPlacements& placement : costs.plan.placements)
+    plan::check_placement(placement, program);
   return true;
 }
 

@@ -63,7 +63,7 @@ std::string announce(const LauncherRankEnvironment& launch, milliseconds timeout
                                     std::to_string(timeout.count())};
   if (!text.empty()) words.push_back(text);
   const TrialAnswer answer = run_trial_process({words, "", timeout + milliseconds(10'000), {}});
-  if (const auto* there = std::get_if<ReceivedRendezvousText>(&answer)) return there->text;
+  if (const auto* there = std::get_if<RankZeroTorchrunStoreText>(&answer)) return there->text;
   const auto* failure = std::get_if<ProcessFailure>(&answer);
   throw Error("the store of torchrun's agent at " + launch.host + ":" + std::to_string(launch.port) +
               " does not work: " + (failure ? failure->reason : "memtune-trial gave another answer"));

@@ -45,7 +45,7 @@ std::optional<TrialAnswer> read_answer(const std::string& kind, const json& fram
   if (kind == "saves") return frame.at("saves").get<result::StateSaveModeMeasurement>();
   if (kind == "doctor") return read_checks(frame);
   if (kind == "machine") return frame.at("machine").get<plan::MachineProfile>();
-  if (kind == "announced") return ReceivedRendezvousText{frame.at("text")};
+  if (kind == "announced") return RankZeroTorchrunStoreText{frame.at("text")};
   if (kind == "usage") return ReceivedUsageError{frame.at("message")};
   if (kind == "rank") return PeerRankFailure{frame.at("timed_out"), frame.at("message")};
   if (kind == "error") return read_failure(frame);

@@ -47,7 +47,7 @@ struct PeerRankFailure {
 };
 
 // The text that rank 0 published in the store of torchrun's agent.
-struct ReceivedRendezvousText {
+struct RankZeroTorchrunStoreText {
   std::string text;
 };
 
@@ -55,7 +55,7 @@ using process::ProcessFailure;  // the process ended without an answer
 
 using TrialAnswer = std::variant<InspectedModel, result::TrialMeasurement, result::ResumableTrainingResult,
                                  result::StateSaveModeMeasurement, std::vector<DoctorCheckResult>, plan::MachineProfile,
-                                 ReceivedUsageError, PeerRankFailure, ReceivedRendezvousText, ProcessFailure>;
+                                 ReceivedUsageError, PeerRankFailure, RankZeroTorchrunStoreText, ProcessFailure>;
 
 class PrestartedTrialProcess;
 

@@ -9,7 +9,7 @@
 namespace memtune::frontend {
 namespace {
 
-using program::Opcode;
+using program::InterpreterInstructionKind;
 
 constexpr std::string_view kWeight = ".weight";
 
@@ -24,7 +24,7 @@ size_t weight_argument(LinearWeightLayoutOrQuantization form) {
 
 std::optional<LinearWeightLayoutOrQuantization> form_of(const program::Op& op,
                                                         const program::ModuleCallTreeNode& region) {
-  if (op.kind != Opcode::call) return std::nullopt;
+  if (op.kind != InterpreterInstructionKind::call) return std::nullopt;
   if (op.name == "aten::linear") return LinearWeightLayoutOrQuantization::plain;
   if (op.name == quantized::kLinear4Bit) return LinearWeightLayoutOrQuantization::in_4_bits;
   if (op.name == quantized::kLinear8Bit) return LinearWeightLayoutOrQuantization::in_8_bits;
@@ -49,7 +49,8 @@ LinearAndEmbeddingLayerFinder::LinearAndEmbeddingLayerFinder(const program::Prog
 
 void LinearAndEmbeddingLayerFinder::look(const program::ProgramOrControlFlowBody& body) {
   for (const program::Op& op : body.ops) {
-    if (op.kind == Opcode::get_attribute && op.object) held_[op.outputs[0]] = {op.object, op.attribute};
+    if (op.kind == InterpreterInstructionKind::get_attribute && op.object)
+      held_[op.outputs[0]] = {op.object, op.attribute};
     for (const program::ProgramOrControlFlowBody& inner : op.bodies) look(inner);
     const auto layer = find(op);
     if (layer) paths_.push_back(layer->path);
@@ -102,7 +103,7 @@ void LinearAndEmbeddingLayerFinder::set_size(const program::Op& op, LinearLayer&
 }
 
 std::optional<EmbeddingLayer> LinearAndEmbeddingLayerFinder::find_embedding(const program::Op& op) const {
-  if (op.kind != Opcode::call || op.name != "aten::embedding") return std::nullopt;
+  if (op.kind != InterpreterInstructionKind::call || op.name != "aten::embedding") return std::nullopt;
   const c10::IValue weight = value_of(op.inputs[0]);
   if (!weight.isTensor()) return std::nullopt;
   const std::string path = path_of(weight.toTensor(), program_.regions[op.region], {"Embedding"});
