@@ -44,7 +44,7 @@ void say_next(const CommandSweepFlags& flags, const sweep::SweepRecordAndReport&
   if (!result.report.planned) return say(console, "next: " + shell_line(row->command));
   const std::string run = "memtune export" + flags.folder.argument();
   std::vector<std::string> lines;
-  for (const report::BestTrainerSettingsOrPythonPlan& alternative : report::alternatives(result.report)) {
+  for (const report::BestTrialWithTrainerSettingsOrPythonPlan& alternative : report::alternatives(result.report)) {
     if (!alternative.fits) continue;
     const std::string into = flags.config.empty() ? "" : " --into " + shell_line({flags.config});
     if (alternative.by_plan)

@@ -131,7 +131,7 @@ int print_check(const sweep::TrainerMemorySettingsEffectRequest& config) {
 int run_command(const ExportFlags& flags) {
   check_flags(flags);
   say_other_names(flags);
-  trainer::ConfigExportOptions settings{releases_of(flags.releases), "", ""};
+  trainer::ConfigExportReleasesAndUserConfig settings{releases_of(flags.releases), "", ""};
   if (!flags.check.empty()) return print_check({flags.trainer, flags.check, flags.run, settings.releases});
   const sweep::RunDirectoryWithReport run = sweep::open_run(flags.run);
   if (is_of_commands(run.report)) {

@@ -105,7 +105,7 @@ class Sources {
   const ReportFlags& flags_;
   const sweep::RunDirectoryWithReport& run_;
   std::deque<trace::Trace> traces_;
-  std::vector<report::TracedTrial> traced_;
+  std::vector<report::TrialWithTraceForMemoryChart> traced_;
 };
 
 std::string names_of_trial_formats() {

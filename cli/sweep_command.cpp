@@ -110,7 +110,7 @@ struct NextExport {
 std::optional<NextExport> next_export(const SweepFlags& flags, const std::string& run,
                                       const report::Report& report) try {
   if (flags.trainer.empty()) return {};
-  trainer::ConfigExportOptions settings;
+  trainer::ConfigExportReleasesAndUserConfig settings;
   if (!flags.config.empty()) settings = {{}, read_file(flags.config), flags.config};
   const trainer::ExportedConfig written =
       trainer::export_config(flags.trainer, sweep::find_row(report, ""), report, settings);

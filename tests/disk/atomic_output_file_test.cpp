@@ -41,7 +41,7 @@ std::string how(const AtomicOutputFile& file) { return file.describe(*file.start
 void fill(const AtomicOutputFile& file, test::AlignedMemory& data, IoBackend backend) {
   FirstIoFailureLatch failure;
   RequestQueue queue(file, file.start_io(2, backend), 2, failure);
-  const auto request = std::make_shared<PendingTransfer>(6);
+  const auto request = std::make_shared<DiskTransferCompletionHandle>(6);
   for (int64_t offset = 0; offset < kBytes; offset += kAlignment) {
     RequestQueue::Job job;
     job.transfer = {IoSubmission::Kind::write, offset, data.data() + offset, kAlignment};

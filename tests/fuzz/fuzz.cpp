@@ -62,9 +62,9 @@
 #include "core/model/source/detected_model_format.h"
 #include "core/model/transformers/transformers_config.h"
 #include "core/plan/facts/machine_profile.h"
+#include "core/plan/planner/cost_range_converted_to_other_machine.h"
 #include "core/plan/planner/costs_without_recompute.h"
 #include "core/plan/planner/planner.h"
-#include "core/plan/planner/recorded_cost_range_on_other_machine.h"
 #include "core/plan/planner/step_predictor.h"
 #include "core/plan/request/reference_file.h"
 #include "core/plan/request/resumable_training_request.h"
@@ -209,7 +209,7 @@ void read_trace(const std::string& input) {
   use(trace, row.measurement);
   report::Report report;
   report.rows = {row};
-  const report::TracedTrial traced{&report.rows[0], &trace};
+  const report::TrialWithTraceForMemoryChart traced{&report.rows[0], &trace};
   report::html(report, {&traced, 1});
   trace.start_ns = trace.start_ns > 0 ? 1 : 0;
   trace::write_trace(folder().path() / "rank", trace);

@@ -64,7 +64,7 @@ at::Tensor drawn(int64_t count, at::ScalarType type, double scale = 1) {
 
 struct Trained {
   at::Tensor values;
-  BlockwiseQuantizedTensor first, second;
+  BlockwiseEightBitCodesAndAbsmax first, second;
 
   Trained clone() const {
     return {

@@ -131,7 +131,7 @@ MUTANTS = [
     ("ranks: failure of one rank is ignored", "core/sweep/trials/trial_group.cpp",
      "if (!failed_ && !worked(*answers_[rank])) failed_ = Clock::now();", "", SWEEP),
     ("ranks: ranks that lost a peer are named as the cause", "core/sweep/trials/trial_group.cpp",
-     "if (std::holds_alternative<PeerRankFailure>(answer) || worked(answer)", "if (worked(answer)", SWEEP),
+     "if (std::holds_alternative<FailedWaitForOtherRank>(answer) || worked(answer)", "if (worked(answer)", SWEEP),
     ("python: parameters outside of blocks are exported as if they stayed", "core/answer/trainer/rendered_python_plan.cpp",
      "      if (offloads_outside_parameters(plan))\n", "      if (false)\n", PYTHON),
     ("python: blocks beyond the last are read from a file", "core/answer/trainer/python_plan_data.cpp",

@@ -13,7 +13,7 @@ namespace memtune::plan_reasons_test {
 using namespace memtune;
 using namespace memtune::planner;
 using namespace memtune::test;
-using Where = BlockGroupPlanCosts::Where;
+using Where = SamePolicyBlocksPlanExplanation::Where;
 
 namespace {
 
@@ -28,9 +28,9 @@ struct Decoder {
   plan::RecordedStepCosts costs;
 };
 
-double sum(const PlanReasons& reasons, double BlockGroupPlanCosts::*figure) {
+double sum(const PlanReasons& reasons, double SamePolicyBlocksPlanExplanation::*figure) {
   double sum = 0;
-  for (const BlockGroupPlanCosts& parts : reasons.parts) sum += parts.*figure;
+  for (const SamePolicyBlocksPlanExplanation& parts : reasons.parts) sum += parts.*figure;
   return sum;
 }
 
@@ -49,7 +49,7 @@ TEST_CASE("the reasons add up to the prediction and contain every block once") {
         const PlanReasons reasons = planner.reasons(*planned);
         std::vector<int> blocks;
         int64_t moved = 0;
-        for (const BlockGroupPlanCosts& parts : reasons.parts) {
+        for (const SamePolicyBlocksPlanExplanation& parts : reasons.parts) {
           CHECK((parts.where == Where::blocks) == !parts.blocks.empty());
           CHECK((parts.freed_bytes > 0) == !parts.recomputed.empty());
           CHECK((parts.offloaded_bytes > 0) == !parts.moved.empty());
@@ -59,8 +59,8 @@ TEST_CASE("the reasons add up to the prediction and contain every block once") {
         std::ranges::sort(blocks);
         CHECK(blocks == std::vector<int>{0, 1, 2, 3, 4, 5});
         CHECK(passes * moved == step.out_bytes);
-        CHECK(sum(reasons, &BlockGroupPlanCosts::recompute_ms) == doctest::Approx(step.recompute_ms));
-        CHECK(sum(reasons, &BlockGroupPlanCosts::wait_ms) == doctest::Approx(step.wait_ms));
+        CHECK(sum(reasons, &SamePolicyBlocksPlanExplanation::recompute_ms) == doctest::Approx(step.recompute_ms));
+        CHECK(sum(reasons, &SamePolicyBlocksPlanExplanation::wait_ms) == doctest::Approx(step.wait_ms));
         CHECK(reasons.peak.bytes == step.peak_bytes);
       }
     }
@@ -79,7 +79,7 @@ TEST_CASE("with everything kept the peak is where it was recorded and the cheape
   CHECK(reasons.peak.bytes == planned->predicted.peak_bytes);
   CHECK(reasons.peak.op == op.name);
   CHECK(reasons.peak.block == op.block);
-  const auto blocks = std::ranges::find(reasons.parts, Where::blocks, &BlockGroupPlanCosts::where);
+  const auto blocks = std::ranges::find(reasons.parts, Where::blocks, &SamePolicyBlocksPlanExplanation::where);
   REQUIRE(blocks != reasons.parts.end());
   CHECK(blocks->blocks.size() == 3);
   CHECK(blocks->freed_bytes + blocks->offloaded_bytes == 0);

@@ -15,7 +15,7 @@ using test::zip;
 
 struct Archive {
   test::ScratchFolder folder;
-  std::optional<std::vector<ZipRecord>> records(const std::string& content) const {
+  std::optional<std::vector<ZipDirectoryEntry>> records(const std::string& content) const {
     std::ofstream(folder.path / "a", std::ios::binary) << content;
     const RandomAccessFileReader file(folder.path / "a");
     return read_zip_directory(zip_bytes(file));

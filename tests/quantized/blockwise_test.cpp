@@ -13,7 +13,7 @@ constexpr int64_t kBlock = 256;
 TEST_CASE("numbers in 8 bits unpack within a hundredth and the largest of a block is stored exactly") {
   at::manual_seed(1);
   const at::Tensor numbers = at::randn({1000});
-  const BlockwiseQuantizedTensor packed = pack_blockwise(numbers);
+  const BlockwiseEightBitCodesAndAbsmax packed = pack_blockwise(numbers);
   CHECK(packed.bytes.sizes() == at::IntArrayRef{1000});
   CHECK(packed.largest.sizes() == at::IntArrayRef{4});
   const at::Tensor back = unpack_blockwise(packed);
@@ -43,7 +43,7 @@ TEST_CASE("the largest value of a block is exact and others within a table step 
   const at::Tensor map = dynamic_map(true, c10::kCPU);
   at::manual_seed(1);
   const at::Tensor values = at::randn({3 * kBlock + 17}) * 5;
-  const BlockwiseQuantizedTensor packed = make_blockwise(values.numel(), c10::kCPU);
+  const BlockwiseEightBitCodesAndAbsmax packed = make_blockwise(values.numel(), c10::kCPU);
   CHECK(packed.largest.numel() == 4);
   pack_blockwise(values, packed, 0, map);
   const at::Tensor back = unpack_blockwise(packed, 0, values.numel(), map);

@@ -96,7 +96,7 @@ TEST_CASE("a page has the memory of the traced trials with a flame graph") {
   const Report report = report_of(1);
   const trace::Trace trace;
   for (const trace::Trace* read : {&trace, static_cast<const trace::Trace*>(nullptr)}) {  // or no trace could be read
-    const TracedTrial traced{&report.rows[0], read, {{{"logits", "a.py:1:<f>"}, 4}}};
+    const TrialWithTraceForMemoryChart traced{&report.rows[0], read, {{{"logits", "a.py:1:<f>"}, 4}}};
     const std::string page = html(report, {&traced, 1});
     CHECK(page.find("Memory of step 9 by owner, peak in backward") != std::string::npos);
     CHECK(page.find("a.py:1:&lt;f&gt;") != std::string::npos);

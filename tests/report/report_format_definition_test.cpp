@@ -38,7 +38,7 @@ size_t control_characters(const std::string& text) {
 TEST_CASE("every format has a unique name and writes a sweep and its traces") {
   const report::Report report = report::sample_report();
   const trace::Trace trace = test::made_up_trace("none", 2, 1);
-  const std::vector<report::TracedTrial> traced = {{&report.rows[3], &trace}};
+  const std::vector<report::TrialWithTraceForMemoryChart> traced = {{&report.rows[3], &trace}};
   std::set<std::string> names;
   for (const ReportFormatDefinition& format : report::formats()) {
     CAPTURE(format.name);

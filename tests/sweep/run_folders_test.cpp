@@ -9,7 +9,7 @@
 
 #include "core/base/error.h"
 #include "core/base/file.h"
-#include "core/sweep/directory/trial_copied_from_other_run.h"
+#include "core/sweep/directory/copied_trial_and_its_py_torch_version.h"
 #include "tests/sweep/sweep_bench.h"
 
 namespace memtune::run_folders_test {

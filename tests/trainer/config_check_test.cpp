@@ -13,24 +13,25 @@
 namespace memtune::config_check_test {
 
 using namespace memtune;
-using trainer::ConfigCheckResult;
+using trainer::ConfigProblemsAndEquivalentStrategy;
 
 namespace {
 
-ConfigCheckResult check(const std::string& trainer, const std::string& text, const std::string& name = "x.yaml",
-                        const std::map<std::string, std::string>& releases = {}) {
+ConfigProblemsAndEquivalentStrategy check(const std::string& trainer, const std::string& text,
+                                          const std::string& name = "x.yaml",
+                                          const std::map<std::string, std::string>& releases = {}) {
   return trainer::check_config(trainer, text, name, releases, 16);
 }
 
 // "3: text" for each problem.
-std::vector<std::string> problems(const ConfigCheckResult& check) {
+std::vector<std::string> problems(const ConfigProblemsAndEquivalentStrategy& check) {
   std::vector<std::string> lines;
   for (const trainer::ConfigProblem& problem : check.problems)
     lines.push_back(std::to_string(problem.line) + ": " + problem.text);
   return lines;
 }
 
-std::string meaning(const ConfigCheckResult& check) {
+std::string meaning(const ConfigProblemsAndEquivalentStrategy& check) {
   return check.meaning ? (check.meaning->nearly ? "nearly " : "") + check.meaning->strategy : "";
 }
 
@@ -39,10 +40,11 @@ using Lines = std::vector<std::string>;
 }  // namespace
 
 TEST_CASE("a memory setting with a typo is reported at the top level and in mappings of known keys") {
-  const ConfigCheckResult found = check("axolotl",
-                                        "base_model: x\ngradient_checkpoiting: true\ngradient_checkpointing_kwargs:\n"
-                                        "  every_n_layer: 2\nselective_checkpointing: {saved: [attention]}\n"
-                                        "gradient_checkpointing: true\n");
+  const ConfigProblemsAndEquivalentStrategy found =
+      check("axolotl",
+            "base_model: x\ngradient_checkpoiting: true\ngradient_checkpointing_kwargs:\n"
+            "  every_n_layer: 2\nselective_checkpointing: {saved: [attention]}\n"
+            "gradient_checkpointing: true\n");
   CHECK(problems(found) ==
         Lines{"2: unknown key gradient_checkpoiting; did you mean gradient_checkpointing?",
               "4: unused key gradient_checkpointing_kwargs.every_n_layer; did you mean every_n_layers?",
@@ -54,7 +56,7 @@ TEST_CASE("a memory setting with a typo is reported at the top level and in mapp
 }
 
 TEST_CASE("names of modules in axolotl's selective_checkpointing are known keys and no strategy of memtune's") {
-  const ConfigCheckResult found =
+  const ConfigProblemsAndEquivalentStrategy found =
       check("axolotl", "gradient_checkpointing: true\nselective_checkpointing: {save_modules: [mlp]}\n");
   CHECK(problems(found).empty());
   CHECK(meaning(found) == "");
@@ -158,7 +160,7 @@ TEST_CASE("accelerate's offloads are checked with the version of FSDP and the st
   };
   CHECK(problems(zero("  zero_stage: 2\n  offload_param_device: cpu\n")) ==
         Lines{"4: offload_param_device needs ZeRO stage 3"});
-  const ConfigCheckResult stage = zero("  zero_stage: 3\n  offload_param_device: cpu\n");
+  const ConfigProblemsAndEquivalentStrategy stage = zero("  zero_stage: 3\n  offload_param_device: cpu\n");
   CHECK(problems(stage).empty());
   CHECK(stage.why_none ==
         "DeepSpeed shards states (ZeRO stage 3, offload_optimizer_device: none, offload_param_device: cpu); what is "
@@ -181,7 +183,7 @@ TEST_CASE("kernels of attention and products in float8 that memtune does not mea
     const char *trainer, *text, *name, *release;
   };
   const auto noted = [](const Case& one, const char* what) {
-    const ConfigCheckResult found = check(one.trainer, one.text, one.name, {{"", one.release}});
+    const ConfigProblemsAndEquivalentStrategy found = check(one.trainer, one.text, one.name, {{"", one.release}});
     CHECK_MESSAGE(std::ranges::count(found.notes, std::string("memtune's own figures are ") + what) == 1,
                   one.trainer << ": " << one.text);
   };
@@ -214,7 +216,7 @@ TEST_CASE("LLaMA-Factory checkpoints by default and by each of its other switche
   CHECK(meaning(of("use_unsloth: true\n")) == "nearly checkpoint:full,inputs=host");
   CHECK(problems(of("use_unsloth_gc: true\ndisable_gradient_checkpointing: true\n")) ==
         Lines{"2: use_unsloth_gc is about checkpoints: with disable_gradient_checkpointing it does nothing"});
-  const ConfigCheckResult other = of("model: m\nkernel_config: {name: auto}\n");
+  const ConfigProblemsAndEquivalentStrategy other = of("model: m\nkernel_config: {name: auto}\n");
   CHECK(meaning(other) == "");
   CHECK(problems(other) == Lines{"1: a config of LLaMA-Factory v1 (USE_V1=1), which has other keys"});
 }
@@ -237,12 +239,12 @@ TEST_CASE("a script of Unsloth has the value that it sets and none if that is no
 }
 
 TEST_CASE("E7 and E8: the check derives the strategy from all keys of a config") {
-  const ConfigCheckResult fsdp =
+  const ConfigProblemsAndEquivalentStrategy fsdp =
       check("axolotl", "gradient_checkpointing: false\nfsdp_config:\n  activation_checkpointing: true\n");
   CHECK(meaning(fsdp) == "checkpoint:full");
   CHECK(fsdp.notes == Lines{"fsdp_config.activation_checkpointing checkpoints every layer, whatever "
                             "gradient_checkpointing says"});
-  const ConfigCheckResult lora =
+  const ConfigProblemsAndEquivalentStrategy lora =
       check("axolotl", "adapter: lora\ngradient_checkpointing: true\nactivation_offloading: true\n");
   CHECK(meaning(lora) == "nearly checkpoint:full,inputs=host");
   REQUIRE(lora.notes.size() == 1);
@@ -254,7 +256,8 @@ TEST_CASE("keys of other releases are reported") {
   CHECK(meaning(check("transformers", renamed)) == "checkpoint:full");
   CHECK(problems(check("transformers", renamed, "x.yaml", {{"", "5.17.0"}})) ==
         Lines{"1: transformers 5.17.0 has no key activation_checkpointing: it is called gradient_checkpointing there"});
-  const ConfigCheckResult old = check("transformers", "gradient_checkpointing: true\n", "x.yaml", {{"", "5.23"}});
+  const ConfigProblemsAndEquivalentStrategy old =
+      check("transformers", "gradient_checkpointing: true\n", "x.yaml", {{"", "5.23"}});
   CHECK(problems(old).empty());
   CHECK(old.notes.empty());
   CHECK(
@@ -287,7 +290,7 @@ TEST_CASE("the check derives strategies from defaults and every n-th block and l
 }
 
 TEST_CASE("a program with several configs has no single strategy") {
-  const ConfigCheckResult found =
+  const ConfigProblemsAndEquivalentStrategy found =
       check("torchtitan", "a(activation_checkpoint=FullAC.Config())\nb(activation_checkpoint=None)\n", "x.py");
   CHECK(meaning(found) == "");
   CHECK(found.notes.size() == 1);
@@ -333,7 +336,7 @@ TEST_CASE("the keys that decide are named with the strategy") {
 TEST_CASE("a config that amounts to no strategy says why") {
   const auto why = [](const std::string& trainer, const std::string& text, const std::string& name = "x.yaml",
                       const std::map<std::string, std::string>& releases = {}) {
-    const ConfigCheckResult result = check(trainer, text, name, releases);
+    const ConfigProblemsAndEquivalentStrategy result = check(trainer, text, name, releases);
     CHECK(result.meaning.has_value() == result.why_none.empty());
     return result.why_none;
   };
@@ -359,7 +362,7 @@ TEST_CASE("a config that amounts to no strategy says why") {
 
 TEST_CASE("a key about memory that is not known is never passed over") {
   const auto why = [](const std::string& key) {
-    const ConfigCheckResult result = check("transformers", key + "\n");
+    const ConfigProblemsAndEquivalentStrategy result = check("transformers", key + "\n");
     return result.meaning ? result.meaning->strategy : result.why_none;
   };
   for (const char* key : {"activation_offload: true", "recompute_granularity: \"full\"", "tiled_mlp: true"})

@@ -131,7 +131,7 @@ TEST_CASE("the time to write keys into a config grows linearly with its size") {
 TEST_CASE("a config with very many problems lists the first hundred and says that there are more") {
   std::string text = "selective_checkpointing:\n";
   for (int i = 0; i < 150; ++i) text += "  save" + std::to_string(i) + ": 1\n";
-  const trainer::ConfigCheckResult check = trainer::check_config("axolotl", text, "x.yaml", {});
+  const trainer::ConfigProblemsAndEquivalentStrategy check = trainer::check_config("axolotl", text, "x.yaml", {});
   CHECK(check.problems.size() == 100);
   CHECK(std::ranges::count(check.notes, "only the first 100 problems are listed") == 1);
 }

@@ -38,7 +38,7 @@ constexpr const char* kStrategies[] = {"none",
                                        "checkpoint:op,save=silu+bmm"};
 
 // Each strategy is the only one measured, so that no other is exported in its place; on one rank and on several.
-nlohmann::json exports(const std::string& trainer, const trainer::ConfigExportOptions& settings) {
+nlohmann::json exports(const std::string& trainer, const trainer::ConfigExportReleasesAndUserConfig& settings) {
   nlohmann::json all = nlohmann::json::array();
   for (const char* reshard : {"", "always", "after-backward"})
     for (const char* strategy : kStrategies) try {
@@ -88,7 +88,7 @@ int main(int count, char** words) {
     const trainer::TrainerConfigVariants space = trainer::make_space(trainer, text, file, settings);
     nlohmann::json json = {
         {"file_name", space.file_name}, {"variants", nlohmann::json::array()}, {"skipped", nlohmann::json::array()}};
-    trainer::ConfigExportOptions exported{settings.releases, text, file};
+    trainer::ConfigExportReleasesAndUserConfig exported{settings.releases, text, file};
     const bool is_older = trainer == "torchtitan-0.2";  // one trainer with two descriptions
     if (is_older) exported.releases = {{"", "0.2.2"}};
     json["exports"] = exports(is_older ? "torchtitan" : trainer, exported);

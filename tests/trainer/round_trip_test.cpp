@@ -139,7 +139,7 @@ std::optional<std::string> expected(const Report& report, const TrialResultRow& 
 TEST_CASE("an export amounts to the best measured strategy that the trainer supports and that fits") {
   for (const Case& one : cases()) {
     CAPTURE(one.trainer);
-    const trainer::ConfigExportOptions settings{one.releases, one.own, one.own.empty() ? "" : one.file};
+    const trainer::ConfigExportReleasesAndUserConfig settings{one.releases, one.own, one.own.empty() ? "" : one.file};
     Runs runs(7);
     int written = 0, refused = 0;
     for (int run = 0; run < tests::samples(kRuns); ++run) {
@@ -153,7 +153,7 @@ TEST_CASE("an export amounts to the best measured strategy that the trainer supp
         continue;
       }
       const trainer::ExportedConfig made = trainer::export_config(one.trainer, asked, report, settings);
-      const trainer::ConfigCheckResult read =
+      const trainer::ConfigProblemsAndEquivalentStrategy read =
           trainer::check_config(one.trainer, made.text, one.file, one.releases, kBlocks);
       CAPTURE(made.text);
       CHECK(read.problems.empty());

@@ -31,7 +31,7 @@ std::string why_none(const Rows& rows) {
   return "nothing was measured";
 }
 
-void fill(const Report& report, const Rows& rows, BestTrainerSettingsOrPythonPlan& alternative) {
+void fill(const Report& report, const Rows& rows, BestTrialWithTrainerSettingsOrPythonPlan& alternative) {
   const Rows chosen = result::choices(rows);
   Rows fitting;
   if (chosen.empty()) {
@@ -52,15 +52,16 @@ void fill(const Report& report, const Rows& rows, BestTrainerSettingsOrPythonPla
 
 }  // namespace
 
-std::vector<BestTrainerSettingsOrPythonPlan> alternatives(const Report& report) {
+std::vector<BestTrialWithTrainerSettingsOrPythonPlan> alternatives(const Report& report) {
   if (!report.planned) return {};
   Rows settings, plans;
   for (const TrialResultRow& row : report.rows)
     if (row.measurement.outcome != result::TrialOutcome::skipped)
       (row.python.empty() ? settings : plans).push_back(&row);
-  BestTrainerSettingsOrPythonPlan keys{report.trainer.empty() ? "As it is" : "In keys of " + report.trainer, ""};
+  BestTrialWithTrainerSettingsOrPythonPlan keys{report.trainer.empty() ? "As it is" : "In keys of " + report.trainer,
+                                                ""};
   fill(report, settings, keys);
-  BestTrainerSettingsOrPythonPlan plan{"With memtune_plan.py", "", true};
+  BestTrialWithTrainerSettingsOrPythonPlan plan{"With memtune_plan.py", "", true};
   if (plans.empty())
     plan.text = report.no_plan.empty() ? "nothing was measured" : report.no_plan;
   else

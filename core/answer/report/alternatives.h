@@ -9,7 +9,7 @@
 
 namespace memtune::report {
 
-struct BestTrainerSettingsOrPythonPlan {
+struct BestTrialWithTrainerSettingsOrPythonPlan {
   std::string head;                             // "In keys of axolotl", "With memtune_plan.py"
   std::string text;                             // "checkpoint-full, 313 ms at 13.3 GiB", or why there is no answer
   bool by_plan = false;                         // otherwise by the trainer's settings
@@ -18,6 +18,6 @@ struct BestTrainerSettingsOrPythonPlan {
 };
 
 // Settings first, then the plan. Empty if no plan was looked for.
-std::vector<BestTrainerSettingsOrPythonPlan> alternatives(const Report& report);
+std::vector<BestTrialWithTrainerSettingsOrPythonPlan> alternatives(const Report& report);
 
 }  // namespace memtune::report

@@ -13,7 +13,7 @@
 namespace memtune::report {
 namespace {
 
-void add_link(const Report& report, std::vector<GlossaryTerm>& terms) {
+void add_link(const Report& report, std::vector<ReportLabelAndExplanation>& terms) {
   for (const result::TrialResultRow& row : report.rows) {
     const result::StepHostDeviceCopyStats& t = row.measurement.transfer;
     if (t.link_out_gb_per_s <= 0 || t.link_in_gb_per_s <= 0) continue;
@@ -38,16 +38,16 @@ std::string peak_meaning(const Report& report) {
 
 }  // namespace
 
-std::vector<GlossaryTerm> meanings(const std::vector<TableColumn>& columns) {
-  std::vector<GlossaryTerm> terms;
+std::vector<ReportLabelAndExplanation> meanings(const std::vector<TableColumn>& columns) {
+  std::vector<ReportLabelAndExplanation> terms;
   for (const TableColumn& column : columns) {
     if (!column.meaning.empty()) terms.push_back({trim(column.head), column.meaning});
   }
   return terms;
 }
 
-std::vector<GlossaryTerm> method(const Report& report) {
-  std::vector<GlossaryTerm> terms = {{"Model", report.model}, {"Device", device_text(report)}};
+std::vector<ReportLabelAndExplanation> method(const Report& report) {
+  std::vector<ReportLabelAndExplanation> terms = {{"Model", report.model}, {"Device", device_text(report)}};
   if (!report.settings.empty()) terms.push_back({"Settings", report.settings});
   if (report.budget_bytes > 0)
     terms.push_back({"Budget", format_bytes(report.budget_bytes) + " of the device's memory"});
@@ -64,12 +64,12 @@ std::vector<GlossaryTerm> method(const Report& report) {
     terms.push_back({"Gradients", "loss and gradients compared with those of " + report.reference +
                                       " before anything was timed, bit for bit where deterministic kernels exist"});
   add_link(report, terms);
-  for (GlossaryTerm& term : circumstances(report.origin)) terms.push_back(std::move(term));
+  for (ReportLabelAndExplanation& term : circumstances(report.origin)) terms.push_back(std::move(term));
   return terms;
 }
 
-std::vector<GlossaryTerm> circumstances(const trace::RunProvenance& origin) {
-  std::vector<GlossaryTerm> terms;
+std::vector<ReportLabelAndExplanation> circumstances(const trace::RunProvenance& origin) {
+  std::vector<ReportLabelAndExplanation> terms;
   const auto add = [&](const char* term, const std::string& text) {
     if (!text.empty()) terms.push_back({term, text});
   };

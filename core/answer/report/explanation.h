@@ -11,19 +11,19 @@
 
 namespace memtune::report {
 
-struct GlossaryTerm {
+struct ReportLabelAndExplanation {
   std::string term, text;
 };
 
 // Explains the columns that have a `meaning`.
-std::vector<GlossaryTerm> meanings(const std::vector<TableColumn>& columns);
+std::vector<ReportLabelAndExplanation> meanings(const std::vector<TableColumn>& columns);
 
 // How the sweep measured: "Trials", "Step time", "Peak", ...
-std::vector<GlossaryTerm> method(const Report& report);
+std::vector<ReportLabelAndExplanation> method(const Report& report);
 
 // The known ones of "Versions", "Machine" and "Date". The command is not among them: formats print it on its own line
 // to copy.
-std::vector<GlossaryTerm> circumstances(const trace::RunProvenance& origin);
+std::vector<ReportLabelAndExplanation> circumstances(const trace::RunProvenance& origin);
 
 // Step time and peak of `row`, compared with the reference: "320.0 ms a step (1.28 × none), 12 GiB at the peak (24 GiB
 // less than none)".

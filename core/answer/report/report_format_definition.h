@@ -16,9 +16,9 @@ namespace memtune::report {
 // The inputs of a format's writer. `report` is always set; the other members only if the format asks for them.
 struct ReportWriterInput {
   const Report& report;
-  TerminalCapabilities style;           // for terminal output
-  std::span<const TracedTrial> traced;  // set if ReportFormatDefinition::shows_memory
-  const trace::Trace* trace = nullptr;  // set if ReportFormatDefinition::per_trial
+  TerminalCapabilities style;                            // for terminal output
+  std::span<const TrialWithTraceForMemoryChart> traced;  // set if ReportFormatDefinition::shows_memory
+  const trace::Trace* trace = nullptr;                   // set if ReportFormatDefinition::per_trial
 };
 
 struct ReportFormatDefinition {

@@ -24,7 +24,7 @@
 #include "core/answer/report/report.h"
 #include "core/answer/result/recommend.h"
 #include "core/answer/run/command_variants.h"
-#include "core/answer/run/inspected_model.h"
+#include "core/answer/run/model_inspection_result.h"
 #include "core/base/confined_file_system.h"
 #include "core/base/error.h"
 #include "core/plan/request/trial_request.h"
@@ -50,7 +50,7 @@ struct SweepJsonSettingsFactsAndTrials {
   std::optional<CommandSweepSettingsAndVariants>
       command;                  // set for sweeps of a command, which have no request and no facts
   plan::TrialRequest request;   // the part that all trials share
-  InspectedModel facts;         // at the first setting
+  ModelInspectionResult facts;  // at the first setting
   trace::RunProvenance origin;  // of the run that measured last; empty in older files
   std::vector<SweepTrialEntry> trials;
   int64_t budget_bytes = 0;  // 0: none

@@ -64,7 +64,7 @@ class Checker {
              known_.releases, EditableUserTrainerSettings::Absent::allowed),
         dialect_(known_.profile, own_, known_.releases, blocks) {}
 
-  ConfigCheckResult check() {
+  ConfigProblemsAndEquivalentStrategy check() {
     check_names(own_.whole());
     check_mappings(own_.whole());
     for (const EditableUserTrainerSettings::WrongKind& wrong : own_.wrong_kinds())
@@ -212,13 +212,14 @@ class Checker {
   bool several_ = false, more_ = false;
   const EditableUserTrainerSettings own_;
   const StrategyConfigTranslator dialect_;
-  ConfigCheckResult result_;
+  ConfigProblemsAndEquivalentStrategy result_;
 };
 
 }  // namespace
 
-ConfigCheckResult check_config(const std::string& trainer, const std::string& text, const std::string& name,
-                               const std::map<std::string, std::string>& releases, int blocks) {
+ConfigProblemsAndEquivalentStrategy check_config(const std::string& trainer, const std::string& text,
+                                                 const std::string& name,
+                                                 const std::map<std::string, std::string>& releases, int blocks) {
   const TrainerProfileAndPackageVersions known = known_trainer(trainer, releases);
   const std::string older(find_trainer(trainer).older_before);
   const std::string ending = name.substr(std::min(name.rfind('.'), name.size()));

@@ -16,7 +16,7 @@ struct ConfigProblem {
   std::string text;
 };
 
-struct ConfigCheckResult {
+struct ConfigProblemsAndEquivalentStrategy {
   std::vector<ConfigProblem> problems;  // ordered by line: unknown keys, wrong kinds, settings that exclude each other
   std::vector<std::string> notes;       // effects that depend on more than the config, or are not what they seem
   std::optional<ConfigEquivalentStrategy> meaning;  // none: no strategy of memtune matches
@@ -25,9 +25,10 @@ struct ConfigCheckResult {
 
 // `text` is the config, and `name` its file name. Text in a form that the trainer reads is a config, and a .py file a
 // program. Other text is read as command line arguments, with comments and backslashes at line ends. `releases` as in
-// ConfigExportOptions. `blocks` of the model; 0: unknown. Throws a one-line UsageError for an unknown trainer or an
-// unreadable config.
-ConfigCheckResult check_config(const std::string& trainer, const std::string& text, const std::string& name,
-                               const std::map<std::string, std::string>& releases, int blocks = 0);
+// ConfigExportReleasesAndUserConfig. `blocks` of the model; 0: unknown. Throws a one-line UsageError for an unknown
+// trainer or an unreadable config.
+ConfigProblemsAndEquivalentStrategy check_config(const std::string& trainer, const std::string& text,
+                                                 const std::string& name,
+                                                 const std::map<std::string, std::string>& releases, int blocks = 0);
 
 }  // namespace memtune::trainer

@@ -26,7 +26,7 @@ using result::TrialResultRow;
 // Exports any trial of a run to one trainer.
 class Exporter {
  public:
-  Exporter(const std::string& name, const Report& report, const ConfigExportOptions& settings)
+  Exporter(const std::string& name, const Report& report, const ConfigExportReleasesAndUserConfig& settings)
       : name_(name),
         trainer_(find_trainer(name)),
         known_(known_trainer(name, settings.releases)),
@@ -282,7 +282,7 @@ std::string with_line_ends_of(const std::string& own, const std::string& text) {
 }  // namespace
 
 ExportedConfig export_config(const std::string& trainer, const TrialResultRow& row, const Report& report,
-                             const ConfigExportOptions& settings) {
+                             const ConfigExportReleasesAndUserConfig& settings) {
   ExportedConfig result = Exporter(trainer, report, settings).write(row);
   result.text = with_line_ends_of(settings.text, result.text);
   return result;

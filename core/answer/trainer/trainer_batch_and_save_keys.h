@@ -14,7 +14,7 @@ namespace memtune::trainer {
 
 std::span<const std::string> trainers();  // "torchtune", "axolotl", ...
 
-struct ConfigExportOptions {
+struct ConfigExportReleasesAndUserConfig {
   std::map<std::string, std::string> releases = {};  // by package, "" for the trainer itself; default: the profile's
   std::string text = {}, name = {};                  // the user's own config, into which the keys are put
 };
@@ -44,6 +44,6 @@ struct ExportedConfig {
 // be written. Throws UsageError, with the way out, for an unknown trainer, an unreadable config or a failed trial. Also
 // throws if nothing can be written.
 ExportedConfig export_config(const std::string& trainer, const result::TrialResultRow& row,
-                             const report::Report& report, const ConfigExportOptions& settings = {});
+                             const report::Report& report, const ConfigExportReleasesAndUserConfig& settings = {});
 
 }  // namespace memtune::trainer

@@ -191,7 +191,7 @@ at::Tensor RecomputeEngine::make_input(const RecordedOpInput& input, bool writte
 void RecomputeEngine::hold_outputs(RecordedOp& instance, const Stack& arguments, const Stack& results,
                                    const SavedStorage* wanted) {
   const auto made = program::tensors_in(results);
-  for (RecordedOpOutput& output : instance.outputs) {
+  for (RecordedOpOutputToRecompute& output : instance.outputs) {
     auto value = output.value.lock();
     if (!value || !(value->used() || value.get() == wanted)) continue;
     at::Tensor tensor = output.index >= 0 ? made.at(output.index) : arguments.at(-1 - output.index).toTensor();

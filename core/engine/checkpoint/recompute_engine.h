@@ -20,7 +20,7 @@
 #include "core/base/device/compute_stream_scope_time_accumulator.h"
 #include "core/base/device/torch/torch_device.h"
 #include "core/engine/checkpoint/recorded_op.h"
-#include "core/model/program/sharded_parameter_gather_hooks.h"
+#include "core/model/program/op_and_phase_parameter_residency_hooks.h"
 
 namespace memtune::checkpoint {
 
@@ -40,7 +40,7 @@ class RecomputeEngine {
   }
 
   // Makes recomputed ops gather the sharded parameters that they read. Null: all parameters are on the device.
-  void set_parameters(program::ShardedParameterGatherHooks* parameters) { parameters_ = parameters; }
+  void set_parameters(program::OpAndPhaseParameterResidencyHooks* parameters) { parameters_ = parameters; }
 
   // Backward is now in this block.
   void enter_block(int block) { block_ = block; }
@@ -79,7 +79,7 @@ class RecomputeEngine {
   std::map<int, std::unordered_map<const autograd::SavedStorage*, at::Storage>> passed_;
   device::ComputeStreamScopeTimeAccumulator timer_;
   trace::ActivationEventRecorder* recorder_ = nullptr;
-  program::ShardedParameterGatherHooks* parameters_ = nullptr;
+  program::OpAndPhaseParameterResidencyHooks* parameters_ = nullptr;
   int64_t reruns_ = 0, recomputed_bytes_ = 0;
   std::chrono::nanoseconds host_time_{0};
 };

@@ -35,7 +35,7 @@ struct RecordedOpArgument {
   int tensors = 0;  // number of entries of RecordedOp::inputs, in order
 };
 
-struct RecordedOpOutput {
+struct RecordedOpOutputToRecompute {
   std::weak_ptr<autograd::SavedStorage> value;
   int index = 0;           // index among the op's result tensors, lists flattened; negative: -1 - index of the written
                            // argument
@@ -51,16 +51,17 @@ struct RecordedOp final : autograd::SavedStorageRecomputer {
   at::Storage make(autograd::SavedStorage& value) override;
 
   bool writes() const {
-    return std::any_of(outputs.begin(), outputs.end(), [](const RecordedOpOutput& output) { return output.index < 0; });
+    return std::any_of(outputs.begin(), outputs.end(),
+                       [](const RecordedOpOutputToRecompute& output) { return output.index < 0; });
   }
 
   RecomputeEngine& engine;
   const program::Op* op = nullptr;
   int block = -1;  // block of the op; -1: outside of blocks
   c10::SmallVector<RecordedOpArgument, 6> arguments;
-  c10::SmallVector<RecordedOpInput, 2> inputs;    // of all arguments
-  c10::SmallVector<RecordedOpOutput, 1> outputs;  // those to be recomputed
-  at::Generator generator;                        // generator that the op draws from; undefined: none
+  c10::SmallVector<RecordedOpInput, 2> inputs;               // of all arguments
+  c10::SmallVector<RecordedOpOutputToRecompute, 1> outputs;  // those to be recomputed
+  at::Generator generator;                                   // generator that the op draws from; undefined: none
   at::Tensor generator_state;
   bool grad_mode = true;
   ops::AutocastState autocast;

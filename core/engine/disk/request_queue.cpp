@@ -20,23 +20,23 @@ IoSubmission rest_of(const IoSubmission& transfer, int64_t moved) {
 
 }  // namespace
 
-bool PendingTransfer::done() const {
+bool DiskTransferCompletionHandle::done() const {
   std::lock_guard lock(mutex_);
   return jobs_left_ == 0;
 }
 
-void PendingTransfer::wait() const {
+void DiskTransferCompletionHandle::wait() const {
   std::unique_lock lock(mutex_);
   finished_.wait(lock, [this] { return jobs_left_ == 0; });
   if (error_) std::rethrow_exception(error_);
 }
 
-void PendingTransfer::start() {
+void DiskTransferCompletionHandle::start() {
   std::lock_guard lock(mutex_);
   if (started_ == Clock::time_point()) started_ = Clock::now();
 }
 
-void PendingTransfer::finish(std::exception_ptr error) {
+void DiskTransferCompletionHandle::finish(std::exception_ptr error) {
   {
     std::lock_guard lock(mutex_);
     if (!error_) error_ = std::move(error);

@@ -1,7 +1,7 @@
 // Queue for one direction of a file. Requests enter in order, are prepared by one thread, run in the background,
 // several at a time, and are completed by a second thread.
 //
-//   push() ──> waiting ── prepare ──> in flight ── resumed, retried ──> check ──> PendingTransfer::done()
+//   push() ──> waiting ── prepare ──> in flight ── resumed, retried ──> check ──> DiskTransferCompletionHandle::done()
 //
 // Two threads, because preparing waits for a device, which must not delay the completion of other transfers.
 #pragma once
@@ -22,9 +22,9 @@
 namespace memtune::disk {
 
 // A pending read or write of one or several jobs. Thread: any.
-class PendingTransfer {
+class DiskTransferCompletionHandle {
  public:
-  explicit PendingTransfer(int jobs = 1) : jobs_left_(jobs) {}
+  explicit DiskTransferCompletionHandle(int jobs = 1) : jobs_left_(jobs) {}
   // True when all jobs have ended, successfully or not.
   bool done() const;
   // Blocks until done. Throws the failure, to every caller.
@@ -44,7 +44,7 @@ class PendingTransfer {
   std::chrono::steady_clock::time_point started_, ended_;
   std::exception_ptr error_;
 };
-using RequestPtr = std::shared_ptr<PendingTransfer>;
+using RequestPtr = std::shared_ptr<DiskTransferCompletionHandle>;
 
 // The first failure on a file. All later requests fail with it.
 class FirstIoFailureLatch {
@@ -74,7 +74,7 @@ class RequestQueue {
     IoSubmission transfer;
     std::function<void()> prepare;  // before the transfer starts, in the order of push(); may wait
     std::function<void()> check;    // after all bytes arrived
-    RequestPtr request = std::make_shared<PendingTransfer>();
+    RequestPtr request = std::make_shared<DiskTransferCompletionHandle>();
   };
 
   // `depth` limits the transfers in flight. `file` and `failure` must outlive the queue.

@@ -11,12 +11,12 @@
 namespace memtune::optimizer {
 namespace {
 
-using quantized::BlockwiseQuantizedTensor;
+using quantized::BlockwiseEightBitCodesAndAbsmax;
 
 constexpr int64_t kMinIn8Bits = 4096, kMinPaged = 100000;  // elements
 constexpr int64_t kUpdateElements = int64_t{1} << 24;      // elements updated at a time; limits temporary memory
 
-bool in_blocks(const BlockwiseQuantizedTensor& moment) { return moment.largest.defined(); }
+bool in_blocks(const BlockwiseEightBitCodesAndAbsmax& moment) { return moment.largest.defined(); }
 
 // Pinned memory if the tensor is on CUDA, so that copies need no staging. A meta tensor has no values to copy.
 at::Tensor on_host(const at::Tensor& tensor) {
@@ -27,11 +27,11 @@ at::Tensor on_host(const at::Tensor& tensor) {
 at::Tensor on(c10::Device device, const at::Tensor& tensor) { return tensor.to(device, /*non_blocking=*/true); }
 
 // Copies both tensors of a moment to the device.
-BlockwiseQuantizedTensor brought(const BlockwiseQuantizedTensor& moment, c10::Device device) {
+BlockwiseEightBitCodesAndAbsmax brought(const BlockwiseEightBitCodesAndAbsmax& moment, c10::Device device) {
   return {on(device, moment.bytes), in_blocks(moment) ? on(device, moment.largest) : at::Tensor()};
 }
 
-void take_back(const BlockwiseQuantizedTensor& from, const BlockwiseQuantizedTensor& to) {
+void take_back(const BlockwiseEightBitCodesAndAbsmax& from, const BlockwiseEightBitCodesAndAbsmax& to) {
   if (from.bytes.is_same(to.bytes) || from.bytes.is_meta()) return;
   at::Tensor(to.bytes).copy_(from.bytes, /*non_blocking=*/true);
   if (in_blocks(to)) at::Tensor(to.largest).copy_(from.largest, /*non_blocking=*/true);
@@ -59,10 +59,10 @@ void BitsandbytesAdamW::make_state(size_t i) {
   State& state = states_[i];
   if (state.step.defined()) return;
   const at::Tensor& parameter = parameters_[i];
-  for (BlockwiseQuantizedTensor* moment : {&state.first, &state.second}) {
-    *moment = fits_8_bits(parameter)
-                  ? quantized::make_blockwise(parameter.numel(), parameter.device())
-                  : BlockwiseQuantizedTensor{at::zeros({parameter.numel()}, parameter.options().dtype(at::kFloat)), {}};
+  for (BlockwiseEightBitCodesAndAbsmax* moment : {&state.first, &state.second}) {
+    *moment = fits_8_bits(parameter) ? quantized::make_blockwise(parameter.numel(), parameter.device())
+                                     : BlockwiseEightBitCodesAndAbsmax{
+                                           at::zeros({parameter.numel()}, parameter.options().dtype(at::kFloat)), {}};
     if (!paged_ || parameter.numel() < kMinPaged) continue;
     moment->bytes = on_host(moment->bytes);
     if (in_blocks(*moment)) moment->largest = on_host(moment->largest);
@@ -100,8 +100,8 @@ void BitsandbytesAdamW::update(const std::vector<size_t>& parameters) {
 }
 
 void BitsandbytesAdamW::update(const at::Tensor& parameter, const State& state) const {
-  const BlockwiseQuantizedTensor first = brought(state.first, parameter.device());
-  const BlockwiseQuantizedTensor second = brought(state.second, parameter.device());
+  const BlockwiseEightBitCodesAndAbsmax first = brought(state.first, parameter.device());
+  const BlockwiseEightBitCodesAndAbsmax second = brought(state.second, parameter.device());
   const at::Tensor whole = parameter.contiguous(), values = whole.view(-1);
   const at::Tensor gradient = parameter.grad().contiguous().view(-1);
   const AdamWLearningRateAndStep step{learning_rate_, state.step.item<double>()};

@@ -22,8 +22,8 @@ class BitsandbytesAdamW final : public Optimizer {
 
  private:
   struct State {
-    quantized::BlockwiseQuantizedTensor first, second;  // float32: in `bytes`, without `largest`
-    at::Tensor step;                                    // on the CPU
+    quantized::BlockwiseEightBitCodesAndAbsmax first, second;  // float32: in `bytes`, without `largest`
+    at::Tensor step;                                           // on the CPU
   };
 
   void update(const std::vector<size_t>& parameters) override;

@@ -11,7 +11,7 @@
 namespace memtune::optimizer {
 namespace {
 
-using quantized::BlockwiseQuantizedTensor;
+using quantized::BlockwiseEightBitCodesAndAbsmax;
 
 constexpr double kBeta1 = 0.9, kBeta2 = 0.999, kEpsilon = 1e-8, kDecay = 0.01;
 constexpr int64_t kAtATime = int64_t{1} << 24;
@@ -20,7 +20,7 @@ double rate(const AdamWLearningRateAndStep& step) { return -step.learning_rate /
 double keep(const AdamWLearningRateAndStep& step) { return 1 - step.learning_rate * kDecay; }
 double root(const AdamWLearningRateAndStep& step) { return std::sqrt(1 - std::pow(kBeta2, step.number)); }
 
-device::QuantizedMomentPointers pointers(const BlockwiseQuantizedTensor& moment, const at::Tensor& map) {
+device::QuantizedMomentPointers pointers(const BlockwiseEightBitCodesAndAbsmax& moment, const at::Tensor& map) {
   return {moment.bytes.data_ptr<uint8_t>(), moment.largest.data_ptr<float>(), map.const_data_ptr<float>()};
 }
 
@@ -57,9 +57,9 @@ void update(at::Tensor values, const at::Tensor& gradient, at::Tensor first, at:
   if (!wide.is_same(values)) values.copy_(wide);
 }
 
-void update_in_blocks(const at::Tensor& values, const at::Tensor& gradient, const BlockwiseQuantizedTensor& first,
-                      const BlockwiseQuantizedTensor& second, const QuantizedMomentCodebooks& maps,
-                      const AdamWLearningRateAndStep& step) {
+void update_in_blocks(const at::Tensor& values, const at::Tensor& gradient,
+                      const BlockwiseEightBitCodesAndAbsmax& first, const BlockwiseEightBitCodesAndAbsmax& second,
+                      const QuantizedMomentCodebooks& maps, const AdamWLearningRateAndStep& step) {
   if (values.is_meta()) return;  // the kernel of CUDA takes no other memory
   const auto* kernels = device::kernels_for(values.device(), values.scalar_type());
   if (!kernels || gradient.scalar_type() != values.scalar_type())
@@ -74,8 +74,9 @@ void update_in_blocks(const at::Tensor& values, const at::Tensor& gradient, cons
 }
 
 void update_in_blocks_by_operators(const at::Tensor& values, const at::Tensor& gradient,
-                                   const BlockwiseQuantizedTensor& first, const BlockwiseQuantizedTensor& second,
-                                   const QuantizedMomentCodebooks& maps, const AdamWLearningRateAndStep& step) {
+                                   const BlockwiseEightBitCodesAndAbsmax& first,
+                                   const BlockwiseEightBitCodesAndAbsmax& second, const QuantizedMomentCodebooks& maps,
+                                   const AdamWLearningRateAndStep& step) {
   for (int64_t begin = 0; begin < values.numel(); begin += kAtATime) {
     const int64_t count = std::min(kAtATime, values.numel() - begin);
     const at::Tensor m = quantized::unpack_blockwise(first, begin, count, maps.with_sign);

@@ -25,14 +25,14 @@ void update(at::Tensor values, const at::Tensor& gradient, at::Tensor first, at:
 // Moments in blocks of 8 bits. Uses a kernel on CUDA, without temporary memory; else operators on 2^24 elements at a
 // time.
 void update_in_blocks(const at::Tensor& values, const at::Tensor& gradient,
-                      const quantized::BlockwiseQuantizedTensor& first,
-                      const quantized::BlockwiseQuantizedTensor& second, const QuantizedMomentCodebooks& maps,
+                      const quantized::BlockwiseEightBitCodesAndAbsmax& first,
+                      const quantized::BlockwiseEightBitCodesAndAbsmax& second, const QuantizedMomentCodebooks& maps,
                       const AdamWLearningRateAndStep& step);
 
 // The same with operators, on any device; for comparison.
 void update_in_blocks_by_operators(const at::Tensor& values, const at::Tensor& gradient,
-                                   const quantized::BlockwiseQuantizedTensor& first,
-                                   const quantized::BlockwiseQuantizedTensor& second,
+                                   const quantized::BlockwiseEightBitCodesAndAbsmax& first,
+                                   const quantized::BlockwiseEightBitCodesAndAbsmax& second,
                                    const QuantizedMomentCodebooks& maps, const AdamWLearningRateAndStep& step);
 
 }  // namespace memtune::optimizer

@@ -90,12 +90,12 @@ void FusedAdamW::update(FusedOptimizerCallArguments& group) {
 
 void FusedAdamW::update_sparse(const at::Tensor& parameter) { refuse_sparse("adamw", parameter); }
 
-void FusedSgd::update(FusedOptimizerCallArguments& group) {
+void FusedSgdWithoutMomentum::update(FusedOptimizerCallArguments& group) {
   at::_fused_sgd_(group.parameters, group.gradients, /*momentum_buffer_list=*/{}, /*weight_decay=*/0, /*momentum=*/0,
                   learning_rate_, /*dampening=*/0, /*nesterov=*/false, /*maximize=*/false, /*is_first_step=*/false);
 }
 
-void FusedSgd::update_sparse(const at::Tensor& parameter) {
+void FusedSgdWithoutMomentum::update_sparse(const at::Tensor& parameter) {
   at::Tensor(parameter).add_(parameter.grad(), -learning_rate_);
 }
 

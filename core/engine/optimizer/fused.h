@@ -45,7 +45,7 @@ class FusedAdamW final : public FusedKernelOptimizer {
   std::vector<State> states_;
 };
 
-class FusedSgd final : public FusedKernelOptimizer {
+class FusedSgdWithoutMomentum final : public FusedKernelOptimizer {
  public:
   using FusedKernelOptimizer::FusedKernelOptimizer;
   int64_t state_bytes() const override { return 0; }

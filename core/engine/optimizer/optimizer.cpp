@@ -64,7 +64,7 @@ size_t Optimizer::turn_of(size_t i, WriteAfterReadBarrier& gate) const {
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerSettings& settings, std::vector<at::Tensor> parameters) {
   const std::string& name = settings.name;
   if (name == "adamw") return std::make_unique<FusedAdamW>(settings, std::move(parameters));
-  if (name == "sgd") return std::make_unique<FusedSgd>(settings, std::move(parameters));
+  if (name == "sgd") return std::make_unique<FusedSgdWithoutMomentum>(settings, std::move(parameters));
   if (name == "adafactor") return std::make_unique<Adafactor>(settings, std::move(parameters));
   const bool paged = name.starts_with("paged_");
   if (name == "adamw_8bit" || name == "adamw_32bit" || name == "paged_adamw_8bit" || name == "paged_adamw_32bit")

@@ -21,7 +21,7 @@
 #include "core/engine/shard/gather_schedule_read_notifier.h"
 #include "core/engine/shard/pinned_tensor_allocator_and_copier.h"
 #include "core/engine/shard/reshard_dtype_and_offload_options.h"
-#include "core/model/program/sharded_parameter_gather_hooks.h"
+#include "core/model/program/op_and_phase_parameter_residency_hooks.h"
 #include "core/plan/facts/program_facts.h"
 #include "core/plan/schedule/parameter_gather_scheduler.h"
 
@@ -29,7 +29,7 @@ namespace memtune::shard {
 
 using schedule::ReshardPolicy;
 
-class ShardedParameters final : public program::ShardedParameterGatherHooks, schedule::ParameterGatherBackend {
+class ShardedParameters final : public program::OpAndPhaseParameterResidencyHooks, schedule::ParameterGatherBackend {
  public:
   // Keeps this rank's shards of the parameters and frees the rest. `program` and `collectives` must outlive this.
   // Report every read of a parameter. Throws UsageError if the model cannot be sharded.

@@ -107,7 +107,7 @@ AtomicSavedStateWriter::AtomicSavedStateWriter(SavedStatesFolder& folder, int64_
         return std::make_unique<disk::RequestQueue>(file_, file_.start_io(kDepth, disk::IoBackend::automatic), kDepth,
                                                     failure_);
       })) {
-  requests_.push_back(std::make_shared<disk::PendingTransfer>());
+  requests_.push_back(std::make_shared<disk::DiskTransferCompletionHandle>());
   queue_->push(job_of(requests_.back(), 0, aligned_head_.get(), static_cast<int64_t>(head_.size())));
 }
 
@@ -129,7 +129,7 @@ disk::RequestPtr AtomicSavedStateWriter::write(const char* data, int64_t bytes, 
   check(data, bytes);
   const int64_t pieces = std::max<int64_t>(1, (bytes + kTransferBytes - 1) / kTransferBytes);
   const disk::RequestPtr request =
-      requests_.emplace_back(std::make_shared<disk::PendingTransfer>(static_cast<int>(pieces)));
+      requests_.emplace_back(std::make_shared<disk::DiskTransferCompletionHandle>(static_cast<int>(pieces)));
   for (int64_t piece = 0; piece < pieces; ++piece) {
     const char* from = data + piece * kTransferBytes;
     const int64_t size = std::min(kTransferBytes, bytes - piece * kTransferBytes);

@@ -70,7 +70,7 @@ class ActivationPlanExecutor final : public program::OpObserver,
   double copy_stall_ms() { return offload_.waits().ms(); }
 
   // See RecomputeEngine. Views of sharded parameters are then never offloaded.
-  void set_parameters(program::ShardedParameterGatherHooks* parameters) {
+  void set_parameters(program::OpAndPhaseParameterResidencyHooks* parameters) {
     recompute_.set_parameters(parameters);
     if (parameters) saves_.keep_parameter_views();
   }

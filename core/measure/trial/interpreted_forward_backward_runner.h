@@ -6,8 +6,8 @@
 #include <optional>
 #include <unordered_set>
 
-#include "core/engine/shard/offloaded_model_states.h"
 #include "core/engine/shard/sharded_parameters.h"
+#include "core/engine/shard/single_process_host_offloaded_model_states.h"
 #include "core/measure/trial/device_memory_by_owner_sampler.h"
 #include "core/measure/trial/forward_backward_runner.h"
 #include "core/measure/trial/host_op_and_activation_trace_recorder.h"
@@ -92,13 +92,13 @@ class InterpretedForwardBackwardRunner final : public ForwardBackwardRunner {
   LoadedModelForwardBackwardSession session_;
   std::unique_ptr<shard::Collectives> ranks_;
   std::optional<shard::ShardedParameters> sharded_;
-  std::optional<shard::OffloadedModelStates> states_;  // of a plan that offloads them
+  std::optional<shard::SingleProcessHostOffloadedModelStates> states_;  // of a plan that offloads them
   std::optional<step::ActivationPlanExecutor> executor_;
   std::optional<DeviceMemoryByOwnerSampler> owners_;  // both set while steps are traced
   std::optional<HostOpAndActivationTraceRecorder> step_trace_;
   std::optional<StepEventsToCostRecorderAdapter> cost_notes_;  // set while costs are recorded
   shard::ShardedParameters::Counters communicated_before_;
-  shard::OffloadedModelStates::Counters states_before_;
+  shard::SingleProcessHostOffloadedModelStates::Counters states_before_;
   int64_t reruns_before_ = 0, recomputed_before_ = 0;
   std::chrono::nanoseconds host_time_before_{0}, stood_before_{0};
 };

@@ -138,7 +138,7 @@ void LoadedModelForwardBackwardSession::survey() {
   }
 }
 
-void LoadedModelForwardBackwardSession::set_parameters(program::ShardedParameterGatherHooks* parameters) {
+void LoadedModelForwardBackwardSession::set_parameters(program::OpAndPhaseParameterResidencyHooks* parameters) {
   parameters_ = parameters;
   interpreter_->set_parameters(parameters);
 }

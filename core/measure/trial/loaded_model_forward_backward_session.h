@@ -33,7 +33,7 @@ class LoadedModelForwardBackwardSession {
   static bool shapes_suffice(const plan::ModelAndInputSource& model, const plan::TrainingSettings& training);
 
   // The source of the model's parameters from now on; null, the default: the program's own.
-  void set_parameters(program::ShardedParameterGatherHooks* parameters);
+  void set_parameters(program::OpAndPhaseParameterResidencyHooks* parameters);
 
   // `call` runs in each step when its first backward begins.
   void set_before_backward(std::function<void()> call) { before_backward_ = std::move(call); }
@@ -81,7 +81,7 @@ class LoadedModelForwardBackwardSession {
   frontend::TrainingBatch batch_;
   std::unique_ptr<program::Interpreter> interpreter_;
   std::vector<bool> written_;  // inputs that the program writes into
-  program::ShardedParameterGatherHooks* parameters_ = nullptr;
+  program::OpAndPhaseParameterResidencyHooks* parameters_ = nullptr;
   std::function<void()> before_backward_;
   bool in_forward_ = false;
   bool surveyed_ = false;

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "core/base/median.h"
-#include "core/engine/shard/offloaded_model_states.h"
 #include "core/engine/shard/sharded_parameters.h"
+#include "core/engine/shard/single_process_host_offloaded_model_states.h"
 #include "core/engine/step/activation_plan_executor.h"
 #include "core/engine/step/op_and_saved_tensor_cost_recorder.h"
 #include "core/measure/trial/forward_backward_runner.h"
@@ -25,8 +25,8 @@ class StepEventsToCostRecorderAdapter final : public StepPhaseObserver,
   // none are offloaded; else the costs are those of a step that offloads none. `updates_in_backward`: such a step does.
   StepEventsToCostRecorderAdapter(device::Device& device, step::ActivationPlanExecutor& executor,
                                   const plan::Plan& plan, std::vector<at::Tensor> parameters,
-                                  shard::ShardedParameters* sharded, shard::OffloadedModelStates* states,
-                                  bool updates_in_backward)
+                                  shard::ShardedParameters* sharded,
+                                  shard::SingleProcessHostOffloadedModelStates* states, bool updates_in_backward)
       : recorder_(device, plan,
                   [parameters = std::move(parameters), sharded] {
                     return sharded ? sharded->device_gradients() : gradients_of(parameters);
@@ -105,7 +105,7 @@ class StepEventsToCostRecorderAdapter final : public StepPhaseObserver,
   step::OpAndSavedTensorCostRecorder recorder_;
   step::ActivationPlanExecutor& executor_;
   shard::ShardedParameters* parameters_;
-  shard::OffloadedModelStates* states_;
+  shard::SingleProcessHostOffloadedModelStates* states_;
   step::OpAndSavedTensorCostRecorder::ChangeTime change_time_;                     // of updates
   std::vector<std::pair<int, std::vector<shard::PendingCollectivePtr>>> gathers_;  // of this step
   std::vector<std::vector<double>> gather_ms_;                                     // by unit

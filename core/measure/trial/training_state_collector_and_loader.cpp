@@ -10,7 +10,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/engine/state/load.h"
-#include "core/measure/trial/tensor_and_number_attribute_visitor.h"
+#include "core/measure/trial/model_object_tensor_and_number_visitor.h"
 #include "core/model/safetensors/header.h"
 
 namespace memtune::trial {
@@ -76,7 +76,7 @@ bool is_of_a_device(const std::string& name) { return name.starts_with("random."
 TrainingStateCollectorAndLoader::TrainingStateCollectorAndLoader(ForwardBackwardRunner& runner,
                                                                  optimizer::Optimizer& optimizer)
     : runner_(runner), model_(runner.state()), optimizer_(optimizer), device_(device::torch_device(runner.device())) {
-  TensorAndNumberAttributeVisitor(
+  ModelObjectTensorAndNumberVisitor(
       [](const auto&, const auto&) {},
       [this](const std::string& name, const auto& object, size_t slot) { numbers_[name] = object->getSlot(slot); })
       .walk("", model_.object);
@@ -152,7 +152,7 @@ void TrainingStateCollectorAndLoader::add_attributes(Items& items) const {
     const auto put = [object, slot](const at::Tensor& tensor) { object->setSlot(slot, number_of(tensor)); };
     items.push_back({.name = name, .tensor = tensor_of(object->getSlot(slot)), .put = put, .of_rank = true});
   };
-  TensorAndNumberAttributeVisitor(take_tensor, take_number).walk("", model_.object);
+  ModelObjectTensorAndNumberVisitor(take_tensor, take_number).walk("", model_.object);
 }
 
 void TrainingStateCollectorAndLoader::add_random(Items& items) const {

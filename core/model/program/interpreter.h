@@ -9,8 +9,8 @@
 
 #include "core/base/error.h"
 #include "core/model/ops/autocast.h"
+#include "core/model/program/op_and_phase_parameter_residency_hooks.h"
 #include "core/model/program/program.h"
-#include "core/model/program/sharded_parameter_gather_hooks.h"
 
 namespace memtune::program {
 
@@ -33,7 +33,7 @@ class Interpreter {
 
   // Called around ops that read parameters, outside of the observer's calls. Null (default): all parameters are
   // resident.
-  void set_parameters(ShardedParameterGatherHooks* parameters) { parameters_ = parameters; }
+  void set_parameters(OpAndPhaseParameterResidencyHooks* parameters) { parameters_ = parameters; }
 
   // `inputs` in the order of Program::body.inputs; an undefined tensor becomes None. No value is held after return or
   // exception. Throws what the ops throw, and UsageError for what cannot be run.
@@ -56,7 +56,7 @@ class Interpreter {
   std::vector<c10::IValue> environment_;  // by slot; constants are filled in once
   Stack stack_;                           // of the running op
   OpObserver* observer_ = nullptr;
-  ShardedParameterGatherHooks* parameters_ = nullptr;
+  OpAndPhaseParameterResidencyHooks* parameters_ = nullptr;
   const Op* running_ = nullptr;
 
   // Scopes that are entered and not yet left. Destroying one restores the previous state.

@@ -37,7 +37,7 @@ Pt2Archive::Pt2Archive(const std::filesystem::path& path) : file_(path) {
   const ZipByteSource bytes = zip_bytes(file_);
   const auto records = read_zip_directory(bytes);
   if (!records) damaged("the archive's directory is missing or invalid");
-  for (const ZipRecord& record : *records) {
+  for (const ZipDirectoryEntry& record : *records) {
     if (record.packed || record.stored_bytes != record.unpacked_bytes)
       throw UsageError("'" + printable(record.name) + "' is compressed, which torch.export.save never does");
     const auto begin = content_begin(bytes, record);

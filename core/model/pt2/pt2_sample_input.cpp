@@ -131,7 +131,7 @@ std::map<std::string, std::string_view> records_of(std::string_view file) {
   std::map<std::string, std::string_view> records;
   const ZipByteSource bytes = zip_bytes(file);
   const auto found = read_zip_directory(bytes);
-  for (const ZipRecord& record : found.value_or(std::vector<ZipRecord>()))
+  for (const ZipDirectoryEntry& record : found.value_or(std::vector<ZipDirectoryEntry>()))
     if (const auto begin = content_begin(bytes, record); begin && !record.packed)
       records[record.name.substr(record.name.find('/') + 1)] = file.substr(*begin, record.stored_bytes);
   return records;

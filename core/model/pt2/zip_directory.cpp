@@ -45,7 +45,7 @@ std::optional<std::string> find_directory(const ZipByteSource& file) {
 }
 
 // Reads 64-bit sizes from the zip64 extra field. It holds, in this order, only the numbers that exceed 32 bits.
-void widen(const std::string& text, size_t at, size_t end, ZipRecord& record) {
+void widen(const std::string& text, size_t at, size_t end, ZipDirectoryEntry& record) {
   for (size_t bytes = 0; at + 4 <= end; at += 4 + bytes) {
     bytes = number(text, at + 2, 2);
     if (number(text, at, 2) != 1) continue;
@@ -73,7 +73,7 @@ ZipByteSource zip_bytes(const std::string_view& text) {
           }};
 }
 
-std::optional<uint64_t> content_begin(const ZipByteSource& archive, const ZipRecord& record) {
+std::optional<uint64_t> content_begin(const ZipByteSource& archive, const ZipDirectoryEntry& record) {
   if (record.offset > archive.size || archive.size - record.offset < kHeaderBytes) return std::nullopt;
   const std::string header = read(archive, record.offset, kHeaderBytes);
   if (!is_at(header, 0, "PK\3\4")) return std::nullopt;
@@ -82,11 +82,11 @@ std::optional<uint64_t> content_begin(const ZipByteSource& archive, const ZipRec
   return begin;
 }
 
-std::optional<std::vector<ZipRecord>> read_zip_directory(const ZipByteSource& archive) {
+std::optional<std::vector<ZipDirectoryEntry>> read_zip_directory(const ZipByteSource& archive) {
   const std::optional<std::string> found = find_directory(archive);
   if (!found) return std::nullopt;
   const std::string& text = *found;
-  std::vector<ZipRecord> records;
+  std::vector<ZipDirectoryEntry> records;
   for (size_t at = 0; at < text.size();) {
     if (at + kRecordBytes > text.size() || !is_at(text, at, "PK\1\2")) return std::nullopt;
     const size_t name = at + kRecordBytes, extra = name + number(text, at + 28, 2);

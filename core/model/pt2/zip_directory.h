@@ -13,7 +13,7 @@
 
 namespace memtune::model {
 
-struct ZipRecord {
+struct ZipDirectoryEntry {
   std::string name;
   uint64_t offset = 0;  // of its header
   uint64_t stored_bytes = 0, unpacked_bytes = 0;
@@ -31,9 +31,9 @@ ZipByteSource zip_bytes(const std::string_view& text);
 
 // All records; they may overlap. Returns nothing if the directory is missing or invalid. Throws IoError if reading
 // fails.
-std::optional<std::vector<ZipRecord>> read_zip_directory(const ZipByteSource& archive);
+std::optional<std::vector<ZipDirectoryEntry>> read_zip_directory(const ZipByteSource& archive);
 
 // Offset of the record's content. Returns nothing if its header is missing or the archive is too short.
-std::optional<uint64_t> content_begin(const ZipByteSource& archive, const ZipRecord& record);
+std::optional<uint64_t> content_begin(const ZipByteSource& archive, const ZipDirectoryEntry& record);
 
 }  // namespace memtune::model

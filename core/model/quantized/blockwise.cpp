@@ -69,11 +69,11 @@ const at::Tensor& signed_map_on(c10::Device device) {
 }
 
 // Runs on the CPU: only one element in 64 of a weight is packed here.
-BlockwiseQuantizedTensor pack_blockwise(const at::Tensor& numbers) {
+BlockwiseEightBitCodesAndAbsmax pack_blockwise(const at::Tensor& numbers) {
   if (numbers.is_meta()) return make_blockwise(numbers.numel(), numbers.device());
   const at::Tensor plain = numbers.to(at::kCPU).contiguous();
   const int64_t count = plain.numel(), blocks = blocks_of(count);
-  BlockwiseQuantizedTensor packed{at::empty({count}, at::kByte), at::empty({blocks}, at::kFloat)};
+  BlockwiseEightBitCodesAndAbsmax packed{at::empty({count}, at::kByte), at::empty({blocks}, at::kFloat)};
   const float* from = plain.const_data_ptr<float>();
   auto* bytes = packed.bytes.data_ptr<uint8_t>();
   for (int64_t block = 0; block < blocks; ++block) {
@@ -88,16 +88,16 @@ BlockwiseQuantizedTensor pack_blockwise(const at::Tensor& numbers) {
   return {packed.bytes.to(numbers.device()), packed.largest.to(numbers.device())};
 }
 
-at::Tensor unpack_blockwise(const BlockwiseQuantizedTensor& packed) {
+at::Tensor unpack_blockwise(const BlockwiseEightBitCodesAndAbsmax& packed) {
   return unpack_blockwise(packed, 0, packed.bytes.numel(), signed_map_on(packed.bytes.device()));
 }
 
-BlockwiseQuantizedTensor make_blockwise(int64_t count, c10::Device device) {
+BlockwiseEightBitCodesAndAbsmax make_blockwise(int64_t count, c10::Device device) {
   return {at::zeros({count}, at::TensorOptions(at::kByte).device(device)),
           at::zeros({blocks_of(count)}, at::TensorOptions(at::kFloat).device(device))};
 }
 
-void pack_blockwise(const at::Tensor& numbers, const BlockwiseQuantizedTensor& to, int64_t begin,
+void pack_blockwise(const at::Tensor& numbers, const BlockwiseEightBitCodesAndAbsmax& to, int64_t begin,
                     const at::Tensor& map) {
   const int64_t count = numbers.numel();
   const at::Tensor blocks = in_blocks(numbers);
@@ -108,7 +108,7 @@ void pack_blockwise(const at::Tensor& numbers, const BlockwiseQuantizedTensor& t
   to.bytes.narrow(0, begin, count).copy_(at::searchsorted(middles, parts.narrow(0, 0, count), /*out_int32=*/true));
 }
 
-at::Tensor unpack_blockwise(const BlockwiseQuantizedTensor& packed, int64_t begin, int64_t count,
+at::Tensor unpack_blockwise(const BlockwiseEightBitCodesAndAbsmax& packed, int64_t begin, int64_t count,
                             const at::Tensor& map) {
   const at::Tensor parts = map.index_select(0, packed.bytes.narrow(0, begin, count).to(at::kInt));
   const at::Tensor largest = packed.largest.narrow(0, begin / kBlockNumbers, blocks_of(count));

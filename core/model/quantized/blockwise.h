@@ -8,15 +8,15 @@
 
 namespace memtune::quantized {
 
-struct BlockwiseQuantizedTensor {
+struct BlockwiseEightBitCodesAndAbsmax {
   at::Tensor bytes;    // uint8, one per element
   at::Tensor largest;  // float32 absmax, one per block
 };
 
 // Packs a float32 tensor with the signed map; the result is on its device. Rounds like bitsandbytes' CPU code.
-BlockwiseQuantizedTensor pack_blockwise(const at::Tensor& numbers);
+BlockwiseEightBitCodesAndAbsmax pack_blockwise(const at::Tensor& numbers);
 // Returns float32.
-at::Tensor unpack_blockwise(const BlockwiseQuantizedTensor& packed);
+at::Tensor unpack_blockwise(const BlockwiseEightBitCodesAndAbsmax& packed);
 
 // The signed map on `device`; cached.
 const at::Tensor& signed_map_on(c10::Device device);
@@ -24,10 +24,10 @@ const at::Tensor& signed_map_on(c10::Device device);
 // For tensors that are updated in pieces. make_blockwise() returns `count` zeros. A piece starts at element `begin`, a
 // block boundary, and ends at another or at the end. `map`: dynamic_map on that device. Rounds to nearest, like
 // bitsandbytes' CUDA kernels.
-BlockwiseQuantizedTensor make_blockwise(int64_t count, c10::Device device);
-void pack_blockwise(const at::Tensor& numbers, const BlockwiseQuantizedTensor& to, int64_t begin,
+BlockwiseEightBitCodesAndAbsmax make_blockwise(int64_t count, c10::Device device);
+void pack_blockwise(const at::Tensor& numbers, const BlockwiseEightBitCodesAndAbsmax& to, int64_t begin,
                     const at::Tensor& map);
-at::Tensor unpack_blockwise(const BlockwiseQuantizedTensor& packed, int64_t begin, int64_t count,
+at::Tensor unpack_blockwise(const BlockwiseEightBitCodesAndAbsmax& packed, int64_t begin, int64_t count,
                             const at::Tensor& map);
 
 }  // namespace memtune::quantized

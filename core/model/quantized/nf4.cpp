@@ -167,7 +167,7 @@ Nf4Weight finished(Nf4Weight packed, Nf4AbsmaxScaleEncoding magnitudes) {
   packed.bytes = packed.bytes.unsqueeze(1);
   if (magnitudes == Nf4AbsmaxScaleEncoding::plain) return packed;
   packed.mean = packed.largest.mean();
-  const BlockwiseQuantizedTensor largest = pack_blockwise(packed.largest - packed.mean);
+  const BlockwiseEightBitCodesAndAbsmax largest = pack_blockwise(packed.largest - packed.mean);
   packed.largest = largest.bytes;
   packed.largest_of_largest = largest.largest;
   return packed;

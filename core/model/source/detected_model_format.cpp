@@ -38,17 +38,17 @@ std::string part(const RandomAccessFileReader& file, uint64_t begin, uint64_t mo
 }
 
 // A pickled module names fields of torch.nn.Module. A state_dict holds tensors only.
-bool holds_module(const RandomAccessFileReader& file, const ZipRecord& pickle) {
+bool holds_module(const RandomAccessFileReader& file, const ZipDirectoryEntry& pickle) {
   const std::string text = part(file, pickle.offset, std::min<uint64_t>(pickle.stored_bytes, 1 << 20) + 1024);
   return text.find("_modules") != std::string::npos && text.find("_parameters") != std::string::npos;
 }
 
 // Detects zip bombs: only a hostile archive unpacks to much more than its own size. Returns the reason, or "".
-std::string unpacks_to(const std::vector<ZipRecord>& records, int64_t file_bytes) {
+std::string unpacks_to(const std::vector<ZipDirectoryEntry>& records, int64_t file_bytes) {
   const uint64_t most = static_cast<uint64_t>(file_bytes) + kMaxPacked;
   constexpr auto kLargest = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
   uint64_t sum = 0;
-  for (const ZipRecord& record : records) sum += std::min(record.unpacked_bytes, kLargest - sum);
+  for (const ZipDirectoryEntry& record : records) sum += std::min(record.unpacked_bytes, kLargest - sum);
   if (sum <= most) return "";
   return "its " + format_bytes(file_bytes) + " unpack to " + format_bytes(static_cast<int64_t>(sum));
 }
@@ -56,8 +56,8 @@ std::string unpacks_to(const std::vector<ZipRecord>& records, int64_t file_bytes
 std::string archive(const RandomAccessFileReader& file, DetectedModelFormat& found) {
   const auto records = read_zip_directory(zip_bytes(file));
   if (!records) return "it is damaged or cut off: the archive's directory is missing or invalid";
-  const ZipRecord* pickle = nullptr;
-  for (const ZipRecord& record : *records) {
+  const ZipDirectoryEntry* pickle = nullptr;
+  for (const ZipDirectoryEntry& record : *records) {
     found.records.push_back(record.name.substr(record.name.find('/') + 1));
     if (found.records.back() == "data.pkl") pickle = &record;
   }

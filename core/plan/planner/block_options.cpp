@@ -82,7 +82,7 @@ class OptionMaker {
 // Keeps everything, for ops that get no other option.
 BlockOption nothing_placed(const BlockRecomputeGraph& block) {
   BlockOption option;
-  for (const RecomputeAllocationNode& memory : block.memories)
+  for (const BlockMemoryKeepOrRecomputeNode& memory : block.memories)
     option.resident_bytes += memory.wanted ? memory.bytes : 0;
   return option;
 }

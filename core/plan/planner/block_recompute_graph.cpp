@@ -92,17 +92,17 @@ class Maker {
   }
 
   void make(int unit) {
-    std::vector<RecomputeAllocationNode>& memories = graphs_[unit].memories;
+    std::vector<BlockMemoryKeepOrRecomputeNode>& memories = graphs_[unit].memories;
     for (const int memory : own_[unit]) {
       here_[memory] = static_cast<int>(memories.size());
       memories.push_back(own(memory));
     }
     for (size_t i = 0; i < own_[unit].size(); ++i) link(unit, static_cast<int>(i));
-    for (const RecomputeAllocationNode& memory : memories) here_[memory.number] = -1;
+    for (const BlockMemoryKeepOrRecomputeNode& memory : memories) here_[memory.number] = -1;
   }
 
-  RecomputeAllocationNode own(int memory) const {
-    RecomputeAllocationNode own{.number = memory, .bytes = at(memory).bytes, .wanted = at(memory).saved};
+  BlockMemoryKeepOrRecomputeNode own(int memory) const {
+    BlockMemoryKeepOrRecomputeNode own{.number = memory, .bytes = at(memory).bytes, .wanted = at(memory).saved};
     own.offloadable_bytes = offloadable_bytes(memory);
     own.can_recompute = can_recompute(memory);
     own.first_user = own.last_user = position_[at(memory).op];
@@ -137,7 +137,8 @@ class Maker {
     if (here_[memory] < 0) {
       here_[memory] = static_cast<int>(graphs_[unit].memories.size());
       const int64_t blocks = blocks_that_read(memory), bytes = at(memory).saved ? 0 : at(memory).bytes / blocks;
-      RecomputeAllocationNode& input = graphs_[unit].memories.emplace_back(RecomputeAllocationNode{memory, bytes});
+      BlockMemoryKeepOrRecomputeNode& input =
+          graphs_[unit].memories.emplace_back(BlockMemoryKeepOrRecomputeNode{memory, bytes});
       if (blocks == 1) input.offloadable_bytes = std::min(bytes, offloadable_bytes(memory));
     }
     return here_[memory];
@@ -198,7 +199,7 @@ class Maker {
   std::vector<std::vector<int>> own_;      // by block: memories
 };
 
-auto form(const RecomputeAllocationNode& m) {
+auto form(const BlockMemoryKeepOrRecomputeNode& m) {
   return std::tie(m.bytes, m.offloadable_bytes, m.wanted, m.can_recompute, m.inputs, m.reruns, m.first_user,
                   m.last_user);
 }
@@ -206,9 +207,10 @@ auto form(const RecomputeAllocationNode& m) {
 }  // namespace
 
 bool BlockRecomputeGraph::has_same_structure(const BlockRecomputeGraph& other) const {
-  return std::equal(
-             memories.begin(), memories.end(), other.memories.begin(), other.memories.end(),
-             [](const RecomputeAllocationNode& a, const RecomputeAllocationNode& b) { return form(a) == form(b); }) &&
+  return std::equal(memories.begin(), memories.end(), other.memories.begin(), other.memories.end(),
+                    [](const BlockMemoryKeepOrRecomputeNode& a, const BlockMemoryKeepOrRecomputeNode& b) {
+                      return form(a) == form(b);
+                    }) &&
          std::equal(ops.begin(), ops.end(), other.ops.begin(), other.ops.end(),
                     [](const BlockOpNameAndTime& a, const BlockOpNameAndTime& b) { return a.name == b.name; });
 }

@@ -16,7 +16,7 @@
 
 namespace memtune::planner {
 
-struct RecomputeAllocationNode {
+struct BlockMemoryKeepOrRecomputeNode {
   int number = 0;                 // index into OpMemoryAccessGraph::memories()
   int64_t bytes = 0;              // cost of keeping it
   int64_t offloadable_bytes = 0;  // part that can be offloaded; autocast copies of weights cannot
@@ -34,7 +34,7 @@ struct BlockOpNameAndTime {
 };
 
 struct BlockRecomputeGraph {
-  std::vector<RecomputeAllocationNode> memories;
+  std::vector<BlockMemoryKeepOrRecomputeNode> memories;
   std::vector<BlockOpNameAndTime> ops;  // in order; then casts, which replace the op that saved an autocast copy
 
   bool has_same_structure(const BlockRecomputeGraph& other) const;  // in all but numbers and ms

@@ -37,16 +37,17 @@ PlanReasons PlanReasonFinder::find() {
     }
     add(part, reasons.parts[at]);
   }
-  std::erase_if(reasons.parts, [](const BlockGroupPlanCosts& treated) {
+  std::erase_if(reasons.parts, [](const SamePolicyBlocksPlanExplanation& treated) {
     return treated.kept_bytes + treated.offloaded_bytes + treated.freed_bytes == 0;
   });
   reasons.peak = peak();
   return reasons;
 }
 
-BlockGroupPlanCosts::Where PlanReasonFinder::where(size_t part) const {
-  if (part == 0) return BlockGroupPlanCosts::Where::before;
-  return part + 1 == planner_.parts_.size() ? BlockGroupPlanCosts::Where::behind : BlockGroupPlanCosts::Where::blocks;
+SamePolicyBlocksPlanExplanation::Where PlanReasonFinder::where(size_t part) const {
+  if (part == 0) return SamePolicyBlocksPlanExplanation::Where::before;
+  return part + 1 == planner_.parts_.size() ? SamePolicyBlocksPlanExplanation::Where::behind
+                                            : SamePolicyBlocksPlanExplanation::Where::blocks;
 }
 
 size_t PlanReasonFinder::part_of(int op) const {
@@ -72,9 +73,10 @@ bool PlanReasonFinder::alike(size_t a, size_t b) const {
          step_.choice[a] == step_.choice[b];
 }
 
-void PlanReasonFinder::add(size_t part, BlockGroupPlanCosts& treated) const {
+void PlanReasonFinder::add(size_t part, SamePolicyBlocksPlanExplanation& treated) const {
   const BlockOption &now = chosen(part), &all = planner_.parts_[part].options.front();
-  if (where(part) == BlockGroupPlanCosts::Where::blocks) treated.blocks.push_back(static_cast<int>(part) - 1);
+  if (where(part) == SamePolicyBlocksPlanExplanation::Where::blocks)
+    treated.blocks.push_back(static_cast<int>(part) - 1);
   treated.freed_bytes += all.resident_bytes - now.resident_bytes - now.offloaded_bytes;
   treated.offloaded_bytes += now.offloaded_bytes;
   treated.kept_bytes += now.resident_bytes;
@@ -82,7 +84,7 @@ void PlanReasonFinder::add(size_t part, BlockGroupPlanCosts& treated) const {
   add_next(part, treated);
 }
 
-void PlanReasonFinder::add_times(size_t part, BlockGroupPlanCosts& treated) const {
+void PlanReasonFinder::add_times(size_t part, SamePolicyBlocksPlanExplanation& treated) const {
   const int passes = planner_.costs_.passes;
   for (size_t entry = 0; entry < log_.entries.size(); ++entry) {
     if (part_of(op_at(entry)) != part) continue;
@@ -91,7 +93,7 @@ void PlanReasonFinder::add_times(size_t part, BlockGroupPlanCosts& treated) cons
   }
 }
 
-void PlanReasonFinder::add_next(size_t part, BlockGroupPlanCosts& treated) const {
+void PlanReasonFinder::add_next(size_t part, SamePolicyBlocksPlanExplanation& treated) const {
   const BlockOption& now = chosen(part);
   const BlockOption* next = nullptr;
   const auto bytes = [&](const BlockOption& option) { return now.resident_bytes - option.resident_bytes; };
@@ -109,7 +111,7 @@ void PlanReasonFinder::add_next(size_t part, BlockGroupPlanCosts& treated) const
   treated.next_ms += scale * (next->recompute_ms - now.recompute_ms);
 }
 
-void PlanReasonFinder::name(size_t part, BlockGroupPlanCosts& treated) const {
+void PlanReasonFinder::name(size_t part, SamePolicyBlocksPlanExplanation& treated) const {
   for (const ActivationStoragePlacement& placed : chosen(part).places) {
     const plan::OpOutputAllocationNode& memory = planner_.graph_.memories()[static_cast<size_t>(placed.memory)];
     const std::string name = short_name(planner_.facts_.ops[static_cast<size_t>(memory.op)]);

@@ -15,15 +15,15 @@ class PlanReasonFinder {
   PlanReasons find();
 
  private:
-  BlockGroupPlanCosts::Where where(size_t part) const;
+  SamePolicyBlocksPlanExplanation::Where where(size_t part) const;
   size_t part_of(int op) const;
   int op_at(size_t entry) const;
   const BlockOption& chosen(size_t part) const;
   bool alike(size_t a, size_t b) const;
-  void add(size_t part, BlockGroupPlanCosts& treated) const;
-  void add_times(size_t part, BlockGroupPlanCosts& treated) const;
-  void add_next(size_t part, BlockGroupPlanCosts& treated) const;
-  void name(size_t part, BlockGroupPlanCosts& treated) const;
+  void add(size_t part, SamePolicyBlocksPlanExplanation& treated) const;
+  void add_times(size_t part, SamePolicyBlocksPlanExplanation& treated) const;
+  void add_next(size_t part, SamePolicyBlocksPlanExplanation& treated) const;
+  void name(size_t part, SamePolicyBlocksPlanExplanation& treated) const;
   PeakLocation peak() const;
 
   const Planner& planner_;

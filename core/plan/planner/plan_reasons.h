@@ -10,7 +10,7 @@ namespace memtune::planner {
 
 // Parts of the step with the same policy: some blocks, or the ops before or after the blocks. Figures are sums over
 // these parts, per step. Bytes are those of activations that backward needs.
-struct BlockGroupPlanCosts {
+struct SamePolicyBlocksPlanExplanation {
   enum class Where { before, blocks, behind };
   Where where = Where::blocks;
   std::vector<int> blocks = {};              // ascending
@@ -35,7 +35,7 @@ struct PeakLocation {
 };
 
 struct PlanReasons {
-  std::vector<BlockGroupPlanCosts> parts;  // in the order of the forward
+  std::vector<SamePolicyBlocksPlanExplanation> parts;  // in the order of the forward
   PeakLocation peak;
 };
 

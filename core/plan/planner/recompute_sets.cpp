@@ -27,7 +27,8 @@ class PriceSweep {
  public:
   explicit PriceSweep(const BlockRecomputeGraph& block) : block_(block) {
     std::vector<double> bytes, ns;
-    for (const RecomputeAllocationNode& memory : block.memories) bytes.push_back(static_cast<double>(memory.bytes));
+    for (const BlockMemoryKeepOrRecomputeNode& memory : block.memories)
+      bytes.push_back(static_cast<double>(memory.bytes));
     for (const BlockOpNameAndTime& op : block.ops) ns.push_back(std::max(0.0, op.ms) * 1e6);
     bytes_ = scaled(bytes);
     time_ = scaled(ns);
@@ -78,7 +79,7 @@ class PriceSweep {
   }
 
   void add_edges(int index, int64_t price, MinCut& cut) const {
-    const RecomputeAllocationNode& memory = block_.memories[index];
+    const BlockMemoryKeepOrRecomputeNode& memory = block_.memories[index];
     if (memory.wanted) cut.add_edge(source(), there(index), MinCut::kNever);
     if (!memory.can_recompute) return cut.add_edge(there(index), sink(), price * bytes_[index]);
     cut.add_edge(there(index), recomputed(index), price * bytes_[index]);
@@ -99,7 +100,7 @@ class PriceSweep {
   }
 
   void visit(int index, const MinCut& cut, Point& point, std::vector<int>& queue, std::vector<bool>& reruns) const {
-    const RecomputeAllocationNode& memory = block_.memories[index];
+    const BlockMemoryKeepOrRecomputeNode& memory = block_.memories[index];
     if (point.set.kept[index] || point.set.recomputed[index]) return;
     if (!memory.can_recompute || cut.on_sink_side(recomputed(index))) {
       point.set.kept[index] = true;

@@ -21,9 +21,9 @@ struct AllowedOffloadTiersAndHostBudget {
 };
 
 // When the last copy that reads or writes some host memory ends, in ms.
-struct HostRangeFreeTime {
+struct SimulatedLastCopyEndBeforeHostReuse {
   double ms = 0;
-  void add(HostRangeFreeTime other) { ms = std::max(ms, other.ms); }
+  void add(SimulatedLastCopyEndBeforeHostReuse other) { ms = std::max(ms, other.ms); }
   void forget_done() {}
 };
 
@@ -57,7 +57,7 @@ class SimulatedHostAndDiskTier final : private schedule::DiskSpillingHostCacheBa
   int64_t host_peak_bytes() const { return pool_.peak_leased_bytes(); }
 
  private:
-  using Ranges = schedule::HostSlabBestFitAllocator<HostRangeFreeTime>;
+  using Ranges = schedule::HostSlabBestFitAllocator<SimulatedLastCopyEndBeforeHostReuse>;
   struct Piece final : schedule::SpillableActivationPiece {
     bool in_host = false, has_request = false;
     Ranges::Range range;

@@ -37,8 +37,8 @@ std::string measured(const std::optional<RunDirectoryWithReport>& run, const std
 
 TrainerMemorySettingsEffectReport check_trainer_config(const TrainerMemorySettingsEffectRequest& config) {
   const std::optional<RunDirectoryWithReport> run = run_in(config.run);
-  const trainer::ConfigCheckResult check = trainer::check_config(config.trainer, read_file(config.file), config.file,
-                                                                 config.releases, run ? run->report.blocks : 0);
+  const trainer::ConfigProblemsAndEquivalentStrategy check = trainer::check_config(
+      config.trainer, read_file(config.file), config.file, config.releases, run ? run->report.blocks : 0);
   std::string text;
   for (const trainer::ConfigProblem& problem : check.problems)
     text += config.file + (problem.line > 0 ? ":" + std::to_string(problem.line) : "") + ": " + problem.text + "\n";

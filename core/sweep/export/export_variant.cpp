@@ -83,7 +83,7 @@ class VariantExport {
   }
 
   const TrialResultRow& best(bool planned) const {
-    for (const report::BestTrainerSettingsOrPythonPlan& alternative : report::alternatives(run_.report)) {
+    for (const report::BestTrialWithTrainerSettingsOrPythonPlan& alternative : report::alternatives(run_.report)) {
       if (alternative.by_plan != planned) continue;
       if (alternative.fits) return *alternative.row;
       throw UsageError("'" + options_.path + "' recommends " + (planned ? "no plan in Python" : "no setting") + ": " +

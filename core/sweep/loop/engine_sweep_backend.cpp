@@ -82,7 +82,7 @@ PrestartedTrialProcess* EngineSweepBackend::spare() {
   return settings_.dry_run || settings_.request.training.ranks > 1 ? nullptr : &spare_;
 }
 
-std::optional<InspectedModel> EngineSweepBackend::look() {
+std::optional<ModelInspectionResult> EngineSweepBackend::look() {
   if (!axes_.inspect_first()) return std::nullopt;
   return axes_.points().front().facts;
 }

@@ -24,7 +24,7 @@ class EngineSweepBackend : public SweepTrialProposerAndRunner {
                      const TrialProposerFactory& make_proposer);
 
   // Inspects the model at the first setting. None after a signal.
-  std::optional<InspectedModel> look();
+  std::optional<ModelInspectionResult> look();
   const plan::TrialRequest& request(const SweepTrialEntry& spec) const { return requests_.at(spec.key); }
 
   bool describe() override;

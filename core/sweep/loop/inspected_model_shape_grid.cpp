@@ -58,7 +58,7 @@ bool InspectedModelShapeGrid::inspect(const std::optional<int64_t>& batch, const
       [this](const TrialPhaseProgress& phase) { listener_.inspecting(phase); }, spare_);
   const auto* failure = std::get_if<ProcessFailure>(&answer);
   if (failure && failure->outcome == result::TrialOutcome::interrupted) return false;
-  if (auto* facts = std::get_if<InspectedModel>(&answer)) {
+  if (auto* facts = std::get_if<ModelInspectionResult>(&answer)) {
     point.facts = std::move(*facts);
     return true;
   }

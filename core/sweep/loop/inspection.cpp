@@ -14,15 +14,15 @@ namespace {
 
 using nlohmann::json;
 
-std::optional<InspectedModel> read(const std::filesystem::path& path, FileSystem& files) try {
+std::optional<ModelInspectionResult> read(const std::filesystem::path& path, FileSystem& files) try {
   const json value = parse_json(read_file(path, files));
-  return InspectedModel{value.at("facts").get<plan::ProgramFacts>(), value.at("inputs"), value.at("loss"),
-                        value.at("origin").get<trace::RunProvenance>()};
+  return ModelInspectionResult{value.at("facts").get<plan::ProgramFacts>(), value.at("inputs"), value.at("loss"),
+                               value.at("origin").get<trace::RunProvenance>()};
 } catch (const std::exception&) {  // missing or damaged: the model is inspected again
   return {};
 }
 
-void write(const std::filesystem::path& path, const InspectedModel& facts, FileSystem& files) {
+void write(const std::filesystem::path& path, const ModelInspectionResult& facts, FileSystem& files) {
   const json value = {
       {"facts", facts.program}, {"inputs", facts.inputs}, {"loss", facts.loss}, {"origin", facts.origin}};
   write_file(path, value.dump(1, '\t', false, json::error_handler_t::replace) + "\n", files);
@@ -35,11 +35,12 @@ TrialAnswer inspect(const plan::TrialRequest& request, const std::string& key, c
                     const std::function<void(const TrialPhaseProgress&)>& progress, PrestartedTrialProcess* spare) {
   const std::filesystem::path in_run = std::filesystem::path("inspect") / key.substr(0, 8);
   const std::filesystem::path folder = std::filesystem::absolute(directory / in_run);
-  if (std::optional<InspectedModel> known = read(folder / "facts.json", directory.files())) return std::move(*known);
+  if (std::optional<ModelInspectionResult> known = read(folder / "facts.json", directory.files()))
+    return std::move(*known);
   make_folders(folder, directory.files());
   for (const std::filesystem::path& run : others) {
     ConfinedFileSystem files(run);
-    std::optional<InspectedModel> known = read(run / in_run / "facts.json", files);
+    std::optional<ModelInspectionResult> known = read(run / in_run / "facts.json", files);
     if (!known) continue;
     write(folder / "facts.json", *known, directory.files());
     return std::move(*known);
@@ -49,7 +50,8 @@ TrialAnswer inspect(const plan::TrialRequest& request, const std::string& key, c
       {"inspect", (folder / "request.json").string()}, folder / "log.txt", limit, progress, &directory.files()};
   command.spare = spare;
   TrialAnswer answer = run_trial_process(command);
-  if (const auto* facts = std::get_if<InspectedModel>(&answer)) write(folder / "facts.json", *facts, directory.files());
+  if (const auto* facts = std::get_if<ModelInspectionResult>(&answer))
+    write(folder / "facts.json", *facts, directory.files());
   return answer;
 }
 
@@ -71,7 +73,7 @@ int64_t state_bytes(const plan::TrainingSettings& training, const plan::ProgramF
   return state_of_all_ranks(training, facts) / training.ranks;
 }
 
-void check_limits(const plan::TrainingSettings& training, int64_t budget_bytes, const InspectedModel& facts) {
+void check_limits(const plan::TrainingSettings& training, int64_t budget_bytes, const ModelInspectionResult& facts) {
   const int64_t parameters = facts.program.parameter_bytes / training.ranks;
   for (const auto& [flag, bytes] :
        {std::pair("--memory-cap: ", training.memory_cap_bytes), std::pair("--budget: ", budget_bytes)})

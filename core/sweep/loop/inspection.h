@@ -14,7 +14,7 @@
 
 namespace memtune::sweep {
 
-// Returns InspectedModel, or why there are none. `key`: of the setting. Request, log and facts are kept in
+// Returns ModelInspectionResult, or why there are none. `key`: of the setting. Request, log and facts are kept in
 // inspect/<key> of the directory. `others`: folders of runs that may have the facts too. `spare`: for the trial that
 // follows; may be null.
 TrialAnswer inspect(const plan::TrialRequest& request, const std::string& key, const RunDirectory& directory,
@@ -26,6 +26,6 @@ int64_t state_bytes(const plan::TrainingSettings& training, const plan::ProgramF
 
 // Throws UsageError if the memory cap or the budget is less than the parameters alone. For strategies of which none
 // offloads parameters.
-void check_limits(const plan::TrainingSettings& training, int64_t budget_bytes, const InspectedModel& facts);
+void check_limits(const plan::TrainingSettings& training, int64_t budget_bytes, const ModelInspectionResult& facts);
 
 }  // namespace memtune::sweep

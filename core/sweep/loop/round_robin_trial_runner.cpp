@@ -8,7 +8,7 @@
 #include "core/base/file.h"
 #include "core/base/torch_version.h"
 #include "core/measure/process/interrupt.h"
-#include "core/sweep/directory/trial_copied_from_other_run.h"
+#include "core/sweep/directory/copied_trial_and_its_py_torch_version.h"
 
 namespace memtune::sweep {
 
@@ -45,7 +45,7 @@ void RoundRobinTrialRunner::add(SweepTrialAndMeasurement trial, const std::optio
 // Takes over the trial with all its rounds, if another run has measured it.
 void RoundRobinTrialRunner::adopt(SweepTrialAndMeasurement& trial) {
   if (settings_.reuse == EarlierTrialReusePolicy::nothing || settings_.dry_run || settings_.other_runs.empty()) return;
-  std::optional<TrialCopiedFromOtherRun> adopted =
+  std::optional<CopiedTrialAndItsPyTorchVersion> adopted =
       adopt_trial(directory_, settings_.other_runs, trial.spec, record_.origin.torch);
   if (!adopted) return;
   trial.spec = std::move(adopted->spec);

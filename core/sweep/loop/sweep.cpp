@@ -42,7 +42,7 @@ bool may_reuse(TrialOutcome outcome, EarlierTrialReusePolicy reuse) {
   return reuse == EarlierTrialReusePolicy::finished && !may_pass(outcome);
 }
 
-std::optional<InspectedModel> inspect_model(const EngineSweepSettings& settings, SweepListener& listener) {
+std::optional<ModelInspectionResult> inspect_model(const EngineSweepSettings& settings, SweepListener& listener) {
   const process::InterruptScope interrupts;
   const CandidateStrategiesAndUserPlanFiles tried = candidates(settings);
   LockedRunDirectory open(settings.directory, files_of(settings));

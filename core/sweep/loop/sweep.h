@@ -83,7 +83,7 @@ struct SweepRecordAndReport {
 
 // Facts of the model, from an earlier sweep in the directory or by inspecting it. None after a signal. Throws like
 // run_sweep.
-std::optional<InspectedModel> inspect_model(const EngineSweepSettings& settings, SweepListener& listener);
+std::optional<ModelInspectionResult> inspect_model(const EngineSweepSettings& settings, SweepListener& listener);
 
 // Throws UsageError for errors of the user (all bad strategies at once, before any trial), IoError for the run
 // directory, Error if the model cannot be inspected. A trial that fails is a row, not an exception.

@@ -44,7 +44,7 @@ TrialAnswer train(const ResumableTrainingSettings& settings, SweepListener& list
   EngineSweepSettings look = settings.sweep;
   // So that a run to a later step reuses the inspection.
   look.request.training.steps = plan::TrainingSettings().steps;
-  const std::optional<InspectedModel> facts = inspect_model(look, listener);
+  const std::optional<ModelInspectionResult> facts = inspect_model(look, listener);
   if (!facts) return ProcessFailure{result::TrialOutcome::interrupted, "stopped before the first step"};
   plan::ResumableTrainingRequest request = request_of(settings, facts->program);
   for (const auto& notes : {settings.sweep.notes, facts->program.notes})

@@ -65,7 +65,7 @@ OtherMachineCostPrediction::OtherMachineCostPrediction(const SourceTargetMachine
       least_(program, least_costs_),
       most_(program, most_costs_) {}
 
-planner::RecordedCostRangeOnOtherMachine OtherMachineCostPrediction::scaled_costs(
+planner::CostRangeConvertedToOtherMachine OtherMachineCostPrediction::scaled_costs(
     const plan::ProgramFacts& program, const plan::RecordedStepCosts& costs,
     const plan::TrainingSettings& training) const {
   check_comparable(from_, to_);

@@ -10,8 +10,8 @@
 #include "core/answer/report/text/plans_by_budget_report.h"
 #include "core/plan/facts/machine_profile.h"
 #include "core/plan/planner/batch_extrapolated_cost_range.h"
+#include "core/plan/planner/cost_range_converted_to_other_machine.h"
 #include "core/plan/planner/planner.h"
-#include "core/plan/planner/recorded_cost_range_on_other_machine.h"
 #include "core/plan/request/trial_request.h"
 
 namespace memtune::sweep {
@@ -41,14 +41,14 @@ class OtherMachineCostPrediction {
   nlohmann::json to_json() const;
 
  private:
-  planner::RecordedCostRangeOnOtherMachine scaled_costs(const plan::ProgramFacts& program,
-                                                        const plan::RecordedStepCosts& costs,
-                                                        const plan::TrainingSettings& training) const;
+  planner::CostRangeConvertedToOtherMachine scaled_costs(const plan::ProgramFacts& program,
+                                                         const plan::RecordedStepCosts& costs,
+                                                         const plan::TrainingSettings& training) const;
 
   plan::MachineProfile to_, from_;
   bool by_name_;  // the device's name identified the source machine
   std::string device_;
-  planner::RecordedCostRangeOnOtherMachine costs_;
+  planner::CostRangeConvertedToOtherMachine costs_;
   plan::RecordedStepCosts least_costs_, most_costs_;
   planner::StepPredictor least_, most_;
 };

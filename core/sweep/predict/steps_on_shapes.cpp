@@ -54,7 +54,7 @@ std::optional<ShapeOnlyStepFactsAndCosts> record_on_shapes(
   if (const auto* failure = std::get_if<ProcessFailure>(&answer))
     throw UsageError("this model cannot be predicted from its shapes: " + failure->reason +
                      "; memtune sweep on a GPU measures it");
-  const auto* model = std::get_if<InspectedModel>(&answer);
+  const auto* model = std::get_if<ModelInspectionResult>(&answer);
   if (model == nullptr) throw Error("memtune-trial inspect gave another answer");
   std::string why = "its costs are out of range";
   const std::optional<plan::RecordedStepCosts> costs = read_costs(folder.path(), model->program, &why);

@@ -23,7 +23,7 @@ inline constexpr char kCommonStrategy[] = "checkpoint:full";  // a strategy that
 // One point of the axes with the model's facts there: sizes and ops depend on batch and sequence.
 struct InspectedModelAtShape {
   std::optional<int64_t> batch, sequence;  // empty: as in the inputs
-  InspectedModel facts;
+  ModelInspectionResult facts;
 };
 
 struct TrialProposal {

@@ -45,9 +45,10 @@ struct TrialRendezvous {
 };
 
 // Starts rank 0 here and the other ranks on the workers.
-template <class PendingTransfer>
+template <class DiskTransferCompletionHandle>
 TrialAnswer run_on_workers(const plan::TrialRequest& request, const fs::path& path, const TrialProcessSettings& command,
-                           FileSystem& files, WorkerCoordinator& workers, const PendingTransfer& request_of) {
+                           FileSystem& files, WorkerCoordinator& workers,
+                           const DiskTransferCompletionHandle& request_of) {
   workers.check();
   const TrialRendezvous rendezvous(workers);
   const bool fresh = !request.envelope.reference.empty() && !fs::exists(request.envelope.reference);
@@ -85,9 +86,9 @@ TrialAnswer run_on_workers(const plan::TrialRequest& request, const fs::path& pa
   return answer;
 }
 
-template <class PendingTransfer>
+template <class DiskTransferCompletionHandle>
 TrialAnswer run_each(const plan::TrialRequest& request, const fs::path& path, const TrialProcessSettings& command,
-                     FileSystem& files, WorkerCoordinator* workers, const PendingTransfer& request_of) {
+                     FileSystem& files, WorkerCoordinator* workers, const DiskTransferCompletionHandle& request_of) {
   const int ranks = request.training.ranks;
   if (ranks == 1) return run_trial_process(command);
   if (workers) return run_on_workers(request, path, command, files, *workers, request_of);

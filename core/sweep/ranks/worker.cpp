@@ -36,7 +36,7 @@ json frame_of(const TrialAnswer& answer) {
     return {{"frame", "result"}, {"measurement", *measurement}};
   if (const auto* usage = std::get_if<ReceivedUsageError>(&answer))
     return {{"frame", "usage"}, {"message", usage->message}};
-  if (const auto* rank = std::get_if<PeerRankFailure>(&answer))
+  if (const auto* rank = std::get_if<FailedWaitForOtherRank>(&answer))
     return {{"frame", "rank"}, {"timed_out", rank->timed_out}, {"message", rank->message}};
   if (const auto* failure = std::get_if<ProcessFailure>(&answer))
     return {{"frame", "error"}, {"outcome", to_string(failure->outcome)}, {"message", failure->reason}};

@@ -60,7 +60,8 @@ class TrialGroup {
     if (!failed_) return of_all();
     for (const size_t rank : order_) {
       const TrialAnswer& answer = *answers_[rank];
-      if (std::holds_alternative<PeerRankFailure>(answer) || worked(answer) || trials_[rank]->stopped_by_other_rank())
+      if (std::holds_alternative<FailedWaitForOtherRank>(answer) || worked(answer) ||
+          trials_[rank]->stopped_by_other_rank())
         continue;
       return of_rank(rank, answer);
     }
@@ -102,7 +103,7 @@ class TrialGroup {
     bool timed_out = false;
     for (size_t i = 0; i < trials_.size(); ++i) {
       if (trials_[i]->stopped_by_other_rank()) missing.push_back(rank_text(i));
-      const auto* problem = std::get_if<PeerRankFailure>(&*answers_[i]);
+      const auto* problem = std::get_if<FailedWaitForOtherRank>(&*answers_[i]);
       if (problem && problem->timed_out) timed_out = true;
       if (problem) waited.push_back(problem->message);
     }

@@ -13,8 +13,8 @@ using nlohmann::json;
 
 constexpr size_t kLongestFrame = size_t{256} << 20;  // a faulty trial must not fill this process's memory
 
-InspectedModel read_facts(const json& frame) {
-  InspectedModel facts;
+ModelInspectionResult read_facts(const json& frame) {
+  ModelInspectionResult facts;
   facts.program = frame.at("facts").get<plan::ProgramFacts>();
   facts.inputs = frame.at("inputs").get<std::vector<std::string>>();
   facts.loss = frame.at("loss").get<std::string>();
@@ -47,7 +47,7 @@ std::optional<TrialAnswer> read_answer(const std::string& kind, const json& fram
   if (kind == "machine") return frame.at("machine").get<plan::MachineProfile>();
   if (kind == "announced") return RankZeroTorchrunStoreText{frame.at("text")};
   if (kind == "usage") return ReceivedUsageError{frame.at("message")};
-  if (kind == "rank") return PeerRankFailure{frame.at("timed_out"), frame.at("message")};
+  if (kind == "rank") return FailedWaitForOtherRank{frame.at("timed_out"), frame.at("message")};
   if (kind == "error") return read_failure(frame);
   return std::nullopt;
 }

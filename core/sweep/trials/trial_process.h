@@ -11,7 +11,7 @@
 #include <variant>
 #include <vector>
 
-#include "core/answer/run/inspected_model.h"
+#include "core/answer/run/model_inspection_result.h"
 #include "core/base/file_system.h"
 #include "core/base/limits.h"
 #include "core/measure/process/end.h"
@@ -41,7 +41,7 @@ struct ReceivedUsageError {
 };
 
 // A rank could not continue without another rank.
-struct PeerRankFailure {
+struct FailedWaitForOtherRank {
   bool timed_out = false;  // it waited too long; else the other has ended
   std::string message;     // what it waited for
 };
@@ -53,9 +53,9 @@ struct RankZeroTorchrunStoreText {
 
 using process::ProcessFailure;  // the process ended without an answer
 
-using TrialAnswer = std::variant<InspectedModel, result::TrialMeasurement, result::ResumableTrainingResult,
+using TrialAnswer = std::variant<ModelInspectionResult, result::TrialMeasurement, result::ResumableTrainingResult,
                                  result::StateSaveModeMeasurement, std::vector<DoctorCheckResult>, plan::MachineProfile,
-                                 ReceivedUsageError, PeerRankFailure, RankZeroTorchrunStoreText, ProcessFailure>;
+                                 ReceivedUsageError, FailedWaitForOtherRank, RankZeroTorchrunStoreText, ProcessFailure>;
 
 class PrestartedTrialProcess;
 

@@ -54,7 +54,7 @@ TEST_CASE("a name from a user or a model cannot become markup") {
   for (result::TrialResultRow& row : report.rows) row.measurement.strategy = row.measurement.reason = nasty;
   trace::Trace trace = test::made_up_trace("mixed", 2, 1);
   trace.owners[0].name = trace.names[0] = nasty;
-  const std::vector<report::TracedTrial> traced = {{&report.rows[1], &trace}};
+  const std::vector<report::TrialWithTraceForMemoryChart> traced = {{&report.rows[1], &trace}};
   const std::string page = html(report, traced);
   CHECK(count(page, "<script>") == 1);  // the script of the page itself
   CHECK_FALSE(has(page, "alert('x')"));
@@ -65,7 +65,7 @@ TEST_CASE("a name from a user or a model cannot become markup") {
 TEST_CASE("the page references nothing external") {
   trace::Trace trace = test::made_up_trace("mixed", 2, 1);
   Report report = report::sample_report();
-  const std::vector<report::TracedTrial> traced = {{&report.rows[1], &trace}};
+  const std::vector<report::TrialWithTraceForMemoryChart> traced = {{&report.rows[1], &trace}};
   std::string page = html(report, traced);
   page = std::regex_replace(page, std::regex("xmlns=\"http://www.w3.org/2000/svg\""), "");
   for (const char* text : {"http:", "https:", "//", "src=", "href=", "url(", "@import"}) CHECK_FALSE(has(page, text));
@@ -74,7 +74,8 @@ TEST_CASE("the page references nothing external") {
 TEST_CASE("the page has memory over time for trials with a trace on one scale") {
   trace::Trace mixed = test::made_up_trace("mixed", 4, 1), none = test::made_up_trace("none", 4, 1);
   Report report = report::sample_report();
-  const std::vector<report::TracedTrial> traced = {{&report.rows[1], &mixed}, {&report.rows[3], &none}};
+  const std::vector<report::TrialWithTraceForMemoryChart> traced = {{&report.rows[1], &mixed},
+                                                                    {&report.rows[3], &none}};
   const std::string page = html(report, traced);
   CHECK(has(page, "<h3>checkpoint:full,inputs=host, recommended</h3>"));
   CHECK(count(page, "Memory over time, by who holds it") == 2);
@@ -116,7 +117,7 @@ TEST_CASE("the page explains its columns and shows its origin") {
 TEST_CASE("a memory curve below the measured peak says why") {
   Report report = report::sample_report();
   trace::Trace trace = test::made_up_trace("mixed", 4, 1);
-  const std::vector<report::TracedTrial> traced = {{&report.rows[1], &trace}};
+  const std::vector<report::TrialWithTraceForMemoryChart> traced = {{&report.rows[1], &trace}};
   CHECK(has(html(report, traced), "The measured peak is 12 GiB: the allocator reports it"));
   int64_t highest = 0;
   for (const trace::AllocatedBytesSample& sample : trace.memory) highest = std::max(highest, sample.allocated_bytes);
@@ -145,7 +146,7 @@ TEST_CASE("the caption of a memory curve names the largest tensors at its peak")
   for (const auto& [kind, time_ns] :
        {std::pair(trace::EventKind::save, peak_ns - 1), {trace::EventKind::use, peak_ns + 1}})
     trace.events.push_back({kind, track, name, time_ns, time_ns, 0, 0, trace::ValueId(trace.values.size() - 1)});
-  const std::vector<report::TracedTrial> traced = {{&report.rows[1], &trace}};
+  const std::vector<report::TrialWithTraceForMemoryChart> traced = {{&report.rows[1], &trace}};
   const std::string page = html(report, traced);
   CHECK_MESSAGE(has(page, "The largest tensors: layers.* silu (2) 3.25 GiB"),
                 page.substr(page.find("<figcaption>Peak"), 300));

@@ -47,7 +47,7 @@ std::string breakable(const std::string& text) {
 
 class Page {
  public:
-  Page(const Report& report, std::span<const TracedTrial> traced) : report_(report), traced_(traced) {}
+  Page(const Report& report, std::span<const TrialWithTraceForMemoryChart> traced) : report_(report), traced_(traced) {}
 
   std::string write() {
     put_head();
@@ -93,7 +93,7 @@ class Page {
     if (said.head.empty()) return;
     open_section(said.head, said.good ? "advice" : "advice none");
     text_ += "<p>" + escape(said.text) + "</p>\n";
-    for (const BestTrainerSettingsOrPythonPlan& alternative : alternatives(report_))
+    for (const BestTrialWithTrainerSettingsOrPythonPlan& alternative : alternatives(report_))
       text_ += "<p><b>" + escape(alternative.head) + ":</b> " + escape(alternative.text) + "</p>\n";
     if (const std::string gained = gain_text(report_); !gained.empty())
       text_ += "<p><b>Gained:</b> " + escape(gained) + "</p>\n";
@@ -245,14 +245,14 @@ class Page {
 
   void put_memory() {
     int64_t top = 0;
-    for (const TracedTrial& trial : traced_) {
+    for (const TrialWithTraceForMemoryChart& trial : traced_) {
       if (!trial.trace) continue;
       for (const trace::AllocatedBytesSample& sample : trial.trace->memory) top = std::max(top, sample.allocated_bytes);
     }
     if (top == 0) return;
     open_section("Memory over time");
     text_ += "<div class=\"charts\">\n";
-    for (const TracedTrial& trial : traced_) {
+    for (const TrialWithTraceForMemoryChart& trial : traced_) {
       if (!trial.trace) continue;
       put_figure_of(label(*trial.row) + (trial.row->recommended ? ", recommended" : ""),
                     memory_chart(*trial.trace, top), memory_caption(trial));
@@ -262,7 +262,7 @@ class Page {
   }
 
   void put_owners() {
-    for (const TracedTrial& trial : traced_) {
+    for (const TrialWithTraceForMemoryChart& trial : traced_) {
       if (!trial.row->measurement.memory) continue;
       const result::StepMemoryBreakdown& memory = *trial.row->measurement.memory;
       open_section(owner_title(memory) + ", " + label(*trial.row));
@@ -275,7 +275,7 @@ class Page {
     }
   }
 
-  static std::string memory_caption(const TracedTrial& trial) {
+  static std::string memory_caption(const TrialWithTraceForMemoryChart& trial) {
     int64_t highest = 0;
     for (const trace::AllocatedBytesSample& sample : trial.trace->memory)
       highest = std::max(highest, sample.allocated_bytes);
@@ -304,8 +304,8 @@ class Page {
     close_section();
   }
 
-  void put_terms(const std::vector<GlossaryTerm>& terms) {
-    for (const GlossaryTerm& each : terms)
+  void put_terms(const std::vector<ReportLabelAndExplanation>& terms) {
+    for (const ReportLabelAndExplanation& each : terms)
       text_ += "<dt>" + escape(each.term) + "</dt><dd>" + escape(each.text) + "</dd>\n";
   }
 
@@ -329,12 +329,14 @@ class Page {
   }
 
   const Report& report_;
-  std::span<const TracedTrial> traced_;
+  std::span<const TrialWithTraceForMemoryChart> traced_;
   std::string text_;
 };
 
 }  // namespace
 
-std::string html(const Report& report, std::span<const TracedTrial> traced) { return Page(report, traced).write(); }
+std::string html(const Report& report, std::span<const TrialWithTraceForMemoryChart> traced) {
+  return Page(report, traced).write();
+}
 
 }  // namespace memtune::report

@@ -63,7 +63,7 @@ void put_ways(const Report& report, nlohmann::json& json) {
   json["trainer"] = report.trainer;
   if (!report.no_plan.empty()) json["no_plan"] = report.no_plan;
   json["ways"] = nlohmann::json::array();
-  for (const BestTrainerSettingsOrPythonPlan& alternative : alternatives(report)) {
+  for (const BestTrialWithTrainerSettingsOrPythonPlan& alternative : alternatives(report)) {
     nlohmann::json& each = json["ways"].emplace_back(nlohmann::json{
         {"by", alternative.by_plan ? "python" : "keys"}, {"fits", alternative.fits}, {"text", alternative.text}});
     if (!alternative.row) continue;

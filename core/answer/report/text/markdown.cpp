@@ -63,9 +63,10 @@ std::string list_of(const std::vector<std::string>& lines) {
   return text;
 }
 
-std::string list_of(const std::vector<GlossaryTerm>& terms) {
+std::string list_of(const std::vector<ReportLabelAndExplanation>& terms) {
   std::vector<std::string> lines;
-  for (const GlossaryTerm& each : terms) lines.push_back("**" + plain(each.term) + "**: " + plain(each.text));
+  for (const ReportLabelAndExplanation& each : terms)
+    lines.push_back("**" + plain(each.term) + "**: " + plain(each.text));
   return list_of(lines);
 }
 
@@ -113,7 +114,7 @@ class Markdown {
   void put_verdict() {
     const RecommendationText said = verdict(report_);
     if (!said.head.empty()) text_ += "\n**" + said.head + ":** " + plain(said.text) + "\n";
-    for (const BestTrainerSettingsOrPythonPlan& alternative : alternatives(report_))
+    for (const BestTrialWithTrainerSettingsOrPythonPlan& alternative : alternatives(report_))
       text_ += "\n**" + plain(alternative.head) + ":** " + plain(alternative.text) + "\n";
     if (const std::string gained = gain_text(report_); !gained.empty())
       text_ += "\n**Gained:** " + plain(gained) + "\n";

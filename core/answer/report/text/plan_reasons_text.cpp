@@ -14,17 +14,17 @@ namespace memtune::report {
 namespace {
 
 using nlohmann::json;
-using planner::BlockGroupPlanCosts;
 using planner::PeakLocation;
 using planner::PlanReasons;
+using planner::SamePolicyBlocksPlanExplanation;
 
 constexpr size_t kNames = 6;                  // ops per line
 constexpr int kMinLine = 50, kMaxLine = 120;  // characters per line
 constexpr double kMinWait = 0.05;             // exposed copy time per step worth reporting, in ms
 
-std::string parts_text(const BlockGroupPlanCosts& parts) {
-  if (parts.where == BlockGroupPlanCosts::Where::before) return "before the blocks";
-  if (parts.where == BlockGroupPlanCosts::Where::behind) return "behind the blocks";
+std::string parts_text(const SamePolicyBlocksPlanExplanation& parts) {
+  if (parts.where == SamePolicyBlocksPlanExplanation::Where::before) return "before the blocks";
+  if (parts.where == SamePolicyBlocksPlanExplanation::Where::behind) return "behind the blocks";
   return (parts.blocks.size() == 1 ? "block " : "blocks ") + ranges_text(parts.blocks);
 }
 
@@ -34,24 +34,24 @@ std::string names_text(std::vector<std::string> names) {
   return join(names, ", ") + (more > 0 ? " and " + std::to_string(more) + " more" : "");
 }
 
-std::string recomputed_text(const BlockGroupPlanCosts& parts) {
+std::string recomputed_text(const SamePolicyBlocksPlanExplanation& parts) {
   return "recomputed: " + names_text(parts.recomputed) + " (" + short_ms_text(parts.recompute_ms) + " free " +
          format_bytes(parts.freed_bytes) + ")";
 }
 
-std::string offloaded_text(const BlockGroupPlanCosts& parts) {
+std::string offloaded_text(const SamePolicyBlocksPlanExplanation& parts) {
   return "offloaded: " + names_text(parts.moved) + " (" + format_bytes(parts.offloaded_bytes) +
          (parts.wait_ms < kMinWait ? ", hidden behind compute" : ", compute waits " + ms_text(parts.wait_ms)) + ")";
 }
 
-std::string kept_text(const BlockGroupPlanCosts& parts) {
+std::string kept_text(const SamePolicyBlocksPlanExplanation& parts) {
   const std::string kept = "kept: " + format_bytes(parts.kept_bytes);
   if (parts.next_bytes == 0) return kept + " (nothing reduces it)";
   return kept + " (the budget has room; " + format_bytes(parts.next_bytes) + " of it would cost " +
          short_ms_text(parts.next_ms) + " to recompute)";
 }
 
-std::string why(const BlockGroupPlanCosts& parts) {
+std::string why(const SamePolicyBlocksPlanExplanation& parts) {
   std::vector<std::string> reasons;
   if (!parts.recomputed.empty()) reasons.push_back(recomputed_text(parts));
   if (!parts.moved.empty()) reasons.push_back(offloaded_text(parts));
@@ -68,7 +68,7 @@ std::string peak_text(const PeakLocation& peak, int64_t budget_bytes) {
   return text + ", " + format_bytes(std::max<int64_t>(0, budget_bytes - peak.bytes)) + " below the budget";
 }
 
-json recomputed_json(const BlockGroupPlanCosts& parts) {
+json recomputed_json(const SamePolicyBlocksPlanExplanation& parts) {
   return {{"ops", parts.recomputed}, {"ms", parts.recompute_ms}, {"freed_bytes", parts.freed_bytes}};
 }
 
@@ -86,7 +86,7 @@ std::string ranges_text(const std::vector<int>& numbers) {
 
 std::string reasons_text(const PlanReasons& reasons, int64_t budget_bytes, int width) {
   std::vector<std::pair<std::string, std::string>> lines;
-  for (const BlockGroupPlanCosts& parts : reasons.parts) lines.emplace_back(parts_text(parts), why(parts));
+  for (const SamePolicyBlocksPlanExplanation& parts : reasons.parts) lines.emplace_back(parts_text(parts), why(parts));
   lines.emplace_back("limited by", peak_text(reasons.peak, budget_bytes));
   width = std::clamp(width, kMinLine, kMaxLine);
   std::string text;
@@ -105,7 +105,7 @@ json reasons_json(const PlanReasons& reasons) {
   static constexpr const char* kWhere[] = {"before", "blocks", "behind"};
   static constexpr const char* kPasses[] = {"forward", "backward", "update"};
   json list = json::array();
-  for (const BlockGroupPlanCosts& parts : reasons.parts) {
+  for (const SamePolicyBlocksPlanExplanation& parts : reasons.parts) {
     json one = {{"where", kWhere[static_cast<int>(parts.where)]},
                 {"blocks", parts.blocks},
                 {"kept", {{"bytes", parts.kept_bytes}, {"next_bytes", parts.next_bytes}, {"next_ms", parts.next_ms}}}};

@@ -152,7 +152,7 @@ class Table {
     text_ += "\n";
     put_text(" " + said.head + ": ", said.text,
              said.good ? ReportTextHighlightKind::good : ReportTextHighlightKind::bad);
-    for (const BestTrainerSettingsOrPythonPlan& alternative : alternatives(report_))
+    for (const BestTrialWithTrainerSettingsOrPythonPlan& alternative : alternatives(report_))
       put_text(" " + alternative.head + ": ", alternative.text,
                alternative.fits ? ReportTextHighlightKind::good : ReportTextHighlightKind::bad);
     if (const std::string gained = gain_text(report_); !gained.empty())
@@ -172,7 +172,7 @@ class Table {
     for (const std::string& line : saving_failures(*row))
       put_text(kIndent + std::string("✗ "), line, ReportTextHighlightKind::bad);
     std::vector<std::string> terms;
-    for (const GlossaryTerm& each : meanings(columns)) terms.push_back(each.term + ": " + each.text);
+    for (const ReportLabelAndExplanation& each : meanings(columns)) terms.push_back(each.term + ": " + each.text);
     if (!terms.empty())
       put_text(kIndent, join(terms, "; "), ReportTextHighlightKind::plain, ReportTextHighlightKind::dim);
     const std::string advice = saving_advice(*row, report_.mtbf_s);
@@ -194,7 +194,7 @@ class Table {
 
   void put_origin() {
     std::vector<std::string> parts;
-    for (const GlossaryTerm& each : circumstances(report_.origin)) parts.push_back(each.text);
+    for (const ReportLabelAndExplanation& each : circumstances(report_.origin)) parts.push_back(each.text);
     if (!parts.empty() || !report_.origin.command.empty()) text_ += "\n";
     if (!parts.empty())
       put_text(kIndent, join(parts, " · "), ReportTextHighlightKind::plain, ReportTextHighlightKind::dim);

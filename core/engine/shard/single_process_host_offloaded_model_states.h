@@ -15,8 +15,8 @@
 #include "core/engine/shard/gather_schedule_read_notifier.h"
 #include "core/engine/shard/single_process_offloaded_unit_states.h"
 #include "core/engine/shard/units.h"
+#include "core/model/program/op_and_phase_parameter_residency_hooks.h"
 #include "core/model/program/program.h"
-#include "core/model/program/sharded_parameter_gather_hooks.h"
 #include "core/plan/facts/program_facts.h"
 #include "core/plan/schedule/model_state_offload_scheduler.h"
 #include "core/plan/strategy/plan.h"
@@ -31,16 +31,16 @@ class OffloadedStateCopyAndUpdateObserver {
   virtual void after_change(bool updated) = 0;
 };
 
-class OffloadedModelStates final : public program::ShardedParameterGatherHooks,
-                                   schedule::ModelStateCopyAndUpdateBackend {
+class SingleProcessHostOffloadedModelStates final : public program::OpAndPhaseParameterResidencyHooks,
+                                                    schedule::ModelStateCopyAndUpdateBackend {
  public:
   // Takes the parameters that `plan` places in host memory there. `program` and `device` must outlive this. Report
   // every read of a parameter. Throws UsageError if the model's parameters cannot be moved, and OutOfHostMemoryError.
-  OffloadedModelStates(const program::Program& program, const plan::ProgramFacts& facts, const plan::Plan& plan,
-                       device::Device& device);
-  ~OffloadedModelStates() override;
-  OffloadedModelStates(const OffloadedModelStates&) = delete;
-  OffloadedModelStates& operator=(const OffloadedModelStates&) = delete;
+  SingleProcessHostOffloadedModelStates(const program::Program& program, const plan::ProgramFacts& facts,
+                                        const plan::Plan& plan, device::Device& device);
+  ~SingleProcessHostOffloadedModelStates() override;
+  SingleProcessHostOffloadedModelStates(const SingleProcessHostOffloadedModelStates&) = delete;
+  SingleProcessHostOffloadedModelStates& operator=(const SingleProcessHostOffloadedModelStates&) = delete;
 
   const std::vector<ParameterUnit>& units() const { return units_; }  // find_units() of before they were moved
 

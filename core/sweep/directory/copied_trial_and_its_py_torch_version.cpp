@@ -1,4 +1,4 @@
-#include "core/sweep/directory/trial_copied_from_other_run.h"
+#include "core/sweep/directory/copied_trial_and_its_py_torch_version.h"
 
 #include <algorithm>
 #include <string>
@@ -36,8 +36,8 @@ std::optional<SweepJsonSettingsFactsAndTrials> record_with(const RunDirectory& r
 
 }  // namespace
 
-std::optional<TrialCopiedFromOtherRun> adopt_trial(const RunDirectory& to, std::span<const fs::path> runs,
-                                                   SweepTrialEntry spec, const std::string& torch) try {
+std::optional<CopiedTrialAndItsPyTorchVersion> adopt_trial(const RunDirectory& to, std::span<const fs::path> runs,
+                                                           SweepTrialEntry spec, const std::string& torch) try {
   for (const fs::path& root : runs) {
     const RunDirectory run(root);
     const std::optional<SweepJsonSettingsFactsAndTrials> record = record_with(run, spec.key);
@@ -54,7 +54,7 @@ std::optional<TrialCopiedFromOtherRun> adopt_trial(const RunDirectory& to, std::
                [](const std::string& name) { return name != "measurement.json"; });
     link_files(root, to.root(), [](const std::string& name) { return name.starts_with("reference-"); });
     to.write_measurement(spec.folder, *measured);
-    return TrialCopiedFromOtherRun{std::move(spec), record->origin.torch};
+    return CopiedTrialAndItsPyTorchVersion{std::move(spec), record->origin.torch};
   }
   return {};
 } catch (const std::exception&) {  // then the trial is measured here

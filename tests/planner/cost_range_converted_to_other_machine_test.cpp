@@ -2,7 +2,7 @@
 // that measured computes 1e9 flops and transfers 1e6 bytes per ms.
 //
 //   v0 = silu(x)   v1 = matmul(v0, x)   v2 = silu(v1)   loss = sum(v2), values of 1e6 bytes, the matmul of 4e9 flops
-#include "core/plan/planner/recorded_cost_range_on_other_machine.h"
+#include "core/plan/planner/cost_range_converted_to_other_machine.h"
 
 #include <doctest/doctest.h>
 
@@ -16,7 +16,7 @@ namespace memtune::machine_scaled_costs_test {
 using namespace memtune;
 using plan::MachineProfile;
 using plan::RecordedStepCosts;
-using planner::RecordedCostRangeOnOtherMachine;
+using planner::CostRangeConvertedToOtherMachine;
 using planner::scale_costs;
 using Kind = RecordedStepCosts::Moment::Kind;
 
@@ -36,7 +36,7 @@ struct Step {
   plan::ProgramFacts facts;
   RecordedStepCosts costs;
 
-  RecordedCostRangeOnOtherMachine on(const MachineProfile& to) const {
+  CostRangeConvertedToOtherMachine on(const MachineProfile& to) const {
     return scale_costs(facts, costs, kHere, to, "bfloat16");
   }
 };
@@ -78,7 +78,7 @@ Step step(double busy = 2) {
 
 TEST_CASE("costs stay unchanged on the machine that measured even under another name") {
   const Step one = step();
-  const RecordedCostRangeOnOtherMachine same = one.on(kHere);
+  const CostRangeConvertedToOtherMachine same = one.on(kHere);
   CHECK((same.likely == one.costs && same.least == one.costs && same.most == one.costs));
   MachineProfile linked = kHere;
   linked.link_out_gb_per_s = 50;
@@ -107,12 +107,12 @@ TEST_CASE("faster memory and arithmetic shorten the ops that they bound and keep
 }
 
 TEST_CASE("the range scales time above the roofline with arithmetic or memory or keeps it") {
-  const RecordedCostRangeOnOtherMachine all = step().on(machine(1, 4));
+  const CostRangeConvertedToOtherMachine all = step().on(machine(1, 4));
   CHECK(all.least.runs[1].ms == doctest::Approx(4 + 4 / 4.));
   CHECK(all.most.runs[1].ms == doctest::Approx(4 + 4));
   CHECK(all.least.runs[0].ms == doctest::Approx(1));
   CHECK(all.most.runs[0].ms == doctest::Approx(2 / 4. + 2));
-  const RecordedCostRangeOnOtherMachine near = step(1).on(machine(1, 4));  // no time is above the roofline
+  const CostRangeConvertedToOtherMachine near = step(1).on(machine(1, 4));  // no time is above the roofline
   CHECK(near.least.runs[0].ms == doctest::Approx(0.5));
   CHECK(near.most.runs[0].ms == doctest::Approx(0.5));
   CHECK(near.least.runs[1].ms == doctest::Approx(4));
@@ -140,7 +140,7 @@ TEST_CASE("each saved tensor of an op has its share of the op's roofline in back
   one.costs.runs[1].saves.push_back(4);
   one.costs.moments[4].ms = 8;
   one.costs.moments.insert(one.costs.moments.begin() + 5, {Kind::unpack, 4, 8, 0.01, 900, 950});
-  const RecordedCostRangeOnOtherMachine all = one.on(machine(1, 4));
+  const CostRangeConvertedToOtherMachine all = one.on(machine(1, 4));
   for (const int moment : {4, 5}) {
     CHECK(all.least.moments[moment].ms == doctest::Approx(4 + 4 / 4.));
     CHECK(all.likely.moments[moment].ms == doctest::Approx(8));
@@ -182,7 +182,7 @@ TEST_CASE("a host that is slow only while recording does not bound the step else
   for (auto& moment : one.costs.moments)
     if (moment.kind == Kind::unpack) moment.ms = moment.host_ms = 10;
   one.costs.step_ms = 3.5 + 27;  // no waiting: the step takes its roofline time
-  const RecordedCostRangeOnOtherMachine fast = one.on(machine(1, 4));
+  const CostRangeConvertedToOtherMachine fast = one.on(machine(1, 4));
   CHECK(fast.least.step_ms == doctest::Approx(0.5 + 0.75 + 12 + 15 / 4.).epsilon(0.01));
   CHECK(fast.likely.runs[1].ms == doctest::Approx(4));
   CHECK(fast.likely.step_ms < 20);
@@ -244,7 +244,7 @@ TEST_CASE("the least estimate is at most the likely one and the most estimate at
     for (auto& run : one.costs.runs) run.host_ms = around(0, 8), run.ms *= around(0.1, 2);
     for (auto& moment : one.costs.moments)
       if (moment.kind == Kind::unpack) moment.host_ms = around(0, 8), moment.ms *= around(0.1, 2);
-    const RecordedCostRangeOnOtherMachine all = one.on(machine(around(0.1, 9), around(0.1, 9)));
+    const CostRangeConvertedToOtherMachine all = one.on(machine(around(0.1, 9), around(0.1, 9)));
     CHECK(all.least.step_ms <= all.likely.step_ms * (1 + 1e-9));
     CHECK(all.likely.step_ms <= all.most.step_ms * (1 + 1e-9));
   }

@@ -10,12 +10,12 @@
 namespace memtune::trial {
 
 // Visits all tensors and numbers of an object, also inside of nested objects, lists and dicts.
-class TensorAndNumberAttributeVisitor {
+class ModelObjectTensorAndNumberVisitor {
  public:
   using TakeTensor = std::function<void(const std::string&, const at::Tensor&)>;
   using TakeNumber = std::function<void(const std::string&, const c10::intrusive_ptr<c10::ivalue::Object>&, size_t)>;
 
-  TensorAndNumberAttributeVisitor(TakeTensor take_tensor, TakeNumber take_number)
+  ModelObjectTensorAndNumberVisitor(TakeTensor take_tensor, TakeNumber take_number)
       : take_tensor_(std::move(take_tensor)), take_number_(std::move(take_number)) {}
 
   void walk(const std::string& path, const c10::IValue& value);

@@ -10,9 +10,9 @@
 
 namespace memtune::program {
 
-class ShardedParameterGatherHooks {
+class OpAndPhaseParameterResidencyHooks {
  public:
-  virtual ~ShardedParameterGatherHooks() = default;
+  virtual ~OpAndPhaseParameterResidencyHooks() = default;
 
   // before(): an op runs; its parameters stay resident until another op reads others. after(): the backward of these
   // outputs needs the parameters again.

@@ -1,7 +1,7 @@
 // Training whose parameters, gradients and optimizer states are in host memory must be the same training: after 20
 // steps losses, parameters and optimizer states have the bits of `none`, with every optimizer, gradient clipping and
 // accumulation, tied weights, adapters over frozen and 4-bit weights, experts, autocast and dropout.
-#include "core/engine/shard/offloaded_model_states.h"
+#include "core/engine/shard/single_process_host_offloaded_model_states.h"
 
 #include <c10/core/CachingDeviceAllocator.h>
 #include <doctest/doctest.h>
@@ -320,7 +320,7 @@ std::vector<at::Tensor> train(const std::string& strategy, double max_grad_norm,
   std::vector<at::Tensor> parameters, results;
   for (const auto& [name, parameter] : program.state.parameters) parameters.push_back(parameter);
   program::Interpreter interpreter(program);
-  std::optional<shard::OffloadedModelStates> states;
+  std::optional<shard::SingleProcessHostOffloadedModelStates> states;
   if (device) states.emplace(program, facts, plan, *device);
   if (states) interpreter.set_parameters(&*states);
   const auto optimizer = optimizer::make_optimizer({.learning_rate = 0.01, .max_grad_norm = max_grad_norm}, parameters);

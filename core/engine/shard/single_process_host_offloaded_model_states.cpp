@@ -1,4 +1,4 @@
-#include "core/engine/shard/offloaded_model_states.h"
+#include "core/engine/shard/single_process_host_offloaded_model_states.h"
 
 #include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/variable.h>
@@ -12,7 +12,7 @@ namespace memtune::shard {
 
 using schedule::ModelStateKind;
 
-struct OffloadedModelStates::GradientHook final : torch::autograd::PostAccumulateGradHook {
+struct SingleProcessHostOffloadedModelStates::GradientHook final : torch::autograd::PostAccumulateGradHook {
   GradientHook(schedule::ModelStateOffloadScheduler& schedule, int group) : schedule(schedule), group(group) {}
   void operator()(const at::Tensor& /*leaf*/) override { schedule.gradient_made(group); }
 
@@ -20,8 +20,10 @@ struct OffloadedModelStates::GradientHook final : torch::autograd::PostAccumulat
   int group;
 };
 
-OffloadedModelStates::OffloadedModelStates(const program::Program& program, const plan::ProgramFacts& facts,
-                                           const plan::Plan& plan, device::Device& device)
+SingleProcessHostOffloadedModelStates::SingleProcessHostOffloadedModelStates(const program::Program& program,
+                                                                             const plan::ProgramFacts& facts,
+                                                                             const plan::Plan& plan,
+                                                                             device::Device& device)
     : units_(find_units(program, facts)), host_(device), device_(device) {
   const auto place_of = [&](const std::string& unit) {
     const bool is_block = std::ranges::count(facts.blocks, unit, &plan::BlockModulePath::region) > 0;
@@ -54,7 +56,7 @@ OffloadedModelStates::OffloadedModelStates(const program::Program& program, cons
   }
 }
 
-OffloadedModelStates::~OffloadedModelStates() {
+SingleProcessHostOffloadedModelStates::~SingleProcessHostOffloadedModelStates() {
   for (const std::unique_ptr<SingleProcessOffloadedUnitStates>& group : groups_) {
     for (const ModelStateKind row : schedule::kStateRows)
       if (group->row(row)) group->row(row)->stop();
@@ -64,7 +66,7 @@ OffloadedModelStates::~OffloadedModelStates() {
   }
 }
 
-void OffloadedModelStates::update_with(optimizer::Optimizer& optimizer, int passes) {
+void SingleProcessHostOffloadedModelStates::update_with(optimizer::Optimizer& optimizer, int passes) {
   optimizer_ = &optimizer;
   const bool clips = optimizer.max_grad_norm() > 0;
   std::unordered_map<const void*, size_t> numbers;
@@ -81,23 +83,23 @@ void OffloadedModelStates::update_with(optimizer::Optimizer& optimizer, int pass
   schedule_->begin_updating(passes, clips);
 }
 
-void OffloadedModelStates::begin_step() {
+void SingleProcessHostOffloadedModelStates::begin_step() {
   schedule_->begin_step();
   for (size_t i = 0; i < groups_.size(); ++i)
     if (!schedule_->pending(static_cast<int>(i))) groups_[i]->drop_gradients();
 }
 
-void OffloadedModelStates::begin_backward() {
+void SingleProcessHostOffloadedModelStates::begin_backward() {
   in_backward_ = true;
   schedule_->begin_backward();
 }
 
-void OffloadedModelStates::end_backward() {
+void SingleProcessHostOffloadedModelStates::end_backward() {
   schedule_->end_backward();
   in_backward_ = false;
 }
 
-at::Tensor OffloadedModelStates::with_bytes(const at::Tensor& state) const {
+at::Tensor SingleProcessHostOffloadedModelStates::with_bytes(const at::Tensor& state) const {
   for (const std::unique_ptr<SingleProcessOffloadedUnitStates>& group : groups_)
     for (const ModelStateKind row : schedule::kStateRows)
       if (group->row(row) && group->row(row)->owns(state)) return group->row(row)->on_host(state);
@@ -107,13 +109,13 @@ at::Tensor OffloadedModelStates::with_bytes(const at::Tensor& state) const {
 // --- what the schedule decides ---------------------------------------------------------------------------------------
 
 template <class Function>
-void OffloadedModelStates::change(Function function, bool updates) {
+void SingleProcessHostOffloadedModelStates::change(Function function, bool updates) {
   if (watcher_) watcher_->before_change();
   function();
   if (watcher_) watcher_->after_change(updates);
 }
 
-void OffloadedModelStates::load(int group, ModelStateKind row) {
+void SingleProcessHostOffloadedModelStates::load(int group, ModelStateKind row) {
   std::optional<HostOffloadedTensor>& bytes = this->row(group, row);
   if (!bytes) return;
   if (bytes->on_device()) return bytes->load();
@@ -121,44 +123,44 @@ void OffloadedModelStates::load(int group, ModelStateKind row) {
   change([&] { bytes->load(); });
 }
 
-void OffloadedModelStates::wait(int group, ModelStateKind row) {
+void SingleProcessHostOffloadedModelStates::wait(int group, ModelStateKind row) {
   if (std::optional<HostOffloadedTensor>& bytes = this->row(group, row)) bytes->wait();
 }
 
-void OffloadedModelStates::store(int group, ModelStateKind row) {
+void SingleProcessHostOffloadedModelStates::store(int group, ModelStateKind row) {
   std::optional<HostOffloadedTensor>& bytes = this->row(group, row);
   if (!bytes) return;
   change([&] { bytes->store(); });
   counters_.out_bytes += bytes->bytes();
 }
 
-void OffloadedModelStates::free(int group, ModelStateKind row) {
+void SingleProcessHostOffloadedModelStates::free(int group, ModelStateKind row) {
   std::optional<HostOffloadedTensor>& bytes = this->row(group, row);
   if (bytes && bytes->on_device()) change([&] { bytes->free(); });
 }
 
-void OffloadedModelStates::settle(int group) {
+void SingleProcessHostOffloadedModelStates::settle(int group) {
   for (const ModelStateKind kind : schedule::kStateRows)
     if (std::optional<HostOffloadedTensor>& bytes = row(group, kind); bytes && bytes->storing())
       change([&] { bytes->settle(); });
 }
 
-void OffloadedModelStates::take_gradients(int group) {
+void SingleProcessHostOffloadedModelStates::take_gradients(int group) {
   change([&] { groups_[group]->take_gradients(); });
 }
 
-void OffloadedModelStates::note_norms(int group) {
+void SingleProcessHostOffloadedModelStates::note_norms(int group) {
   change([&] { groups_[group]->add_norms(norms_); }, true);
 }
 
-void OffloadedModelStates::begin_clipping() {
+void SingleProcessHostOffloadedModelStates::begin_clipping() {
   const at::NoGradGuard no_grad;
   std::vector<at::Tensor> norms;
   for (auto& [place, norm] : std::exchange(norms_, {})) norms.push_back(norm);
   factor_ = norms.empty() ? at::Tensor() : optimizer::clip_factor(norms, optimizer_->max_grad_norm());
 }
 
-void OffloadedModelStates::update(int group) {
+void SingleProcessHostOffloadedModelStates::update(int group) {
   change(
       [&] {
         const int64_t bytes = groups_[group]->update(schedule_->pending(group) ? factor_ : at::Tensor());
@@ -170,26 +172,27 @@ void OffloadedModelStates::update(int group) {
 
 // --- what costs are recorded of --------------------------------------------------------------------------------------
 
-void OffloadedModelStates::set_watcher(OffloadedStateCopyAndUpdateObserver* watcher, bool keeps_gradients) {
+void SingleProcessHostOffloadedModelStates::set_watcher(OffloadedStateCopyAndUpdateObserver* watcher,
+                                                        bool keeps_gradients) {
   watcher_ = watcher;
   keeps_gradients_ = watcher && keeps_gradients;
   end_step();
 }
 
-void OffloadedModelStates::end_step() {
+void SingleProcessHostOffloadedModelStates::end_step() {
   used_gradient_bytes_ = 0;
   for (size_t i = 0; i < groups_.size(); ++i)
     if (schedule_->pending(static_cast<int>(i))) used_before_.insert(static_cast<int>(i));
 }
 
-int64_t OffloadedModelStates::moved_gradient_bytes() const {
+int64_t SingleProcessHostOffloadedModelStates::moved_gradient_bytes() const {
   int64_t bytes = used_gradient_bytes_;
   for (size_t i = 0; i < groups_.size(); ++i)
     if (!used_before_.contains(static_cast<int>(i))) bytes += groups_[i]->gradient_bytes();
   return bytes;
 }
 
-int64_t OffloadedModelStates::moved_bytes() const {
+int64_t SingleProcessHostOffloadedModelStates::moved_bytes() const {
   int64_t bytes = moved_gradient_bytes();
   for (const std::unique_ptr<SingleProcessOffloadedUnitStates>& group : groups_) {
     bytes += group->state_bytes();

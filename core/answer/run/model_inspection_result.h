@@ -9,7 +9,7 @@
 
 namespace memtune::sweep {
 
-struct InspectedModel {
+struct ModelInspectionResult {
   plan::ProgramFacts program;
   std::vector<std::string> inputs;  // as specs, with guessed shapes filled in
   std::string loss;

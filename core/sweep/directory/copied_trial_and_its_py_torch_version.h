@@ -11,7 +11,7 @@
 
 namespace memtune::sweep {
 
-struct TrialCopiedFromOtherRun {
+struct CopiedTrialAndItsPyTorchVersion {
   SweepTrialEntry spec;
   std::string torch;  // version of PyTorch in the run that measured it; "": unknown
 };
@@ -20,7 +20,8 @@ struct TrialCopiedFromOtherRun {
 // references of its run. Runs of another minor release of PyTorch than `torch` are passed over, if both are known.
 // Large files are hard links: no run changes a file in place. Nothing if no run has it, or if files cannot be copied.
 // Its measurement is then in the returned folder.
-std::optional<TrialCopiedFromOtherRun> adopt_trial(const RunDirectory& to, std::span<const std::filesystem::path> runs,
-                                                   SweepTrialEntry spec, const std::string& torch);
+std::optional<CopiedTrialAndItsPyTorchVersion> adopt_trial(const RunDirectory& to,
+                                                           std::span<const std::filesystem::path> runs,
+                                                           SweepTrialEntry spec, const std::string& torch);
 
 }  // namespace memtune::sweep

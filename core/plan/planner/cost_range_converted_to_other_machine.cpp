@@ -1,4 +1,4 @@
-#include "core/plan/planner/recorded_cost_range_on_other_machine.h"
+#include "core/plan/planner/cost_range_converted_to_other_machine.h"
 
 #include <algorithm>
 #include <array>
@@ -283,13 +283,13 @@ double share_of_memory(const RecordedStepCosts& costs, const MachineProfile& mac
 
 }  // namespace
 
-RecordedCostRangeOnOtherMachine scale_costs(const plan::ProgramFacts& facts, const RecordedStepCosts& costs,
-                                            const plan::MachineProfile& from, const plan::MachineProfile& to,
-                                            const std::string& dtype) {
+CostRangeConvertedToOtherMachine scale_costs(const plan::ProgramFacts& facts, const RecordedStepCosts& costs,
+                                             const plan::MachineProfile& from, const plan::MachineProfile& to,
+                                             const std::string& dtype) {
   if (from == to) return {costs, costs, costs};
   const CrossMachineRoofline roofline(facts, costs, from, to, dtype);
   const StepScale scale(facts, costs, roofline);
-  RecordedCostRangeOnOtherMachine all{scale.scaled(Case::likely), scale.scaled(Case::least), scale.scaled(Case::most)};
+  CostRangeConvertedToOtherMachine all{scale.scaled(Case::likely), scale.scaled(Case::least), scale.scaled(Case::most)};
   for (RecordedStepCosts* one : {&all.likely, &all.least, &all.most}) {
     if (to.link_out_gb_per_s > 0) one->out_gb_per_s = to.link_out_gb_per_s;
     if (to.link_in_gb_per_s > 0) one->in_gb_per_s = to.link_in_gb_per_s;

@@ -16,15 +16,15 @@
 
 namespace memtune::planner {
 
-struct RecordedCostRangeOnOtherMachine {
+struct CostRangeConvertedToOtherMachine {
   plan::RecordedStepCosts likely, least, most;
 };
 
 // `costs` were recorded from the program of `facts`, on the machine `from`. `dtype`: of multiplications, if the facts
 // do not name it. If a bandwidth of `to` is unknown, the recorded one is used. Throws UsageError if a profile lacks the
 // rate of a dtype.
-RecordedCostRangeOnOtherMachine scale_costs(const plan::ProgramFacts& facts, const plan::RecordedStepCosts& costs,
-                                            const plan::MachineProfile& from, const plan::MachineProfile& to,
-                                            const std::string& dtype);
+CostRangeConvertedToOtherMachine scale_costs(const plan::ProgramFacts& facts, const plan::RecordedStepCosts& costs,
+                                             const plan::MachineProfile& from, const plan::MachineProfile& to,
+                                             const std::string& dtype);
 
 }  // namespace memtune::planner

@@ -1,11 +1,11 @@
-#include "core/measure/trial/tensor_and_number_attribute_visitor.h"
+#include "core/measure/trial/model_object_tensor_and_number_visitor.h"
 
 #include <ATen/ATen.h>
 #include <ATen/core/class_type.h>
 
 namespace memtune::trial {
 
-void TensorAndNumberAttributeVisitor::walk(const std::string& path, const c10::IValue& value) {
+void ModelObjectTensorAndNumberVisitor::walk(const std::string& path, const c10::IValue& value) {
   if (value.isTensor() && value.toTensor().defined()) take_tensor_(path, value.toTensor());
   if (value.isObject()) walk_object(path, value.toObject());
   if (value.isList()) {
@@ -19,8 +19,8 @@ void TensorAndNumberAttributeVisitor::walk(const std::string& path, const c10::I
            entry.value());
 }
 
-void TensorAndNumberAttributeVisitor::walk_object(const std::string& path,
-                                                  const c10::intrusive_ptr<c10::ivalue::Object>& object) {
+void ModelObjectTensorAndNumberVisitor::walk_object(const std::string& path,
+                                                    const c10::intrusive_ptr<c10::ivalue::Object>& object) {
   if (!seen_.insert(object.get()).second) return;
   for (size_t i = 0; i < object->slots().size(); ++i) {
     const std::string name = (path.empty() ? "" : path + ".") + object->type()->getAttributeName(i);
